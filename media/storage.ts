@@ -1,0 +1,122 @@
+/**
+ * The door to footage on disk. Its rooms: `media/storage/` (folders, files, index, retention, scan) and `media/fmp4/`.
+ *
+ * Invariants
+ * 1. Bytes once acknowledged by a sync are never changed, moved or truncated; a file only grows, then is sealed, then is
+ *    unlinked whole.
+ * 2. A kill costs at most the fragment being written; opening a file again cuts off what is not a whole fragment.
+ * 3. Each file tells by itself what it is: losing every database loses no footage.
+ * 4. A fragment lasts at most 1 s (a single longer picture excepted) and each group of pictures begins a new one.
+ */
+import { Context, type Effect, Schema } from "effect"
+import type { EpochMs, RecordingId } from "#schema/common.ts"
+import type { TrackParameters } from "#schema/media.ts"
+import type { GapCause, SegmentFile } from "#schema/record.ts"
+
+/** Why something could not be written or read. `cause` is what the gap ledger will say. */
+export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
+  cause: Schema.Literals(["disk_full", "disk_error", "disk_slow"] satisfies ReadonlyArray<GapCause>),
+  folder: Schema.String,
+  /** Error name of the system (`ENOSPC`, `EROFS`, `EIO`, …). */
+  code: Schema.String,
+  detail: Schema.String,
+}) {
+  override get message(): string {
+    return `${this.code} in ${this.folder}: ${this.detail}`
+  }
+}
+
+/** A fragment ready to be written: `moof` and `mdat` (ISO/IEC 14496-12, 8.8), in the order of `parts`. */
+export interface Fragment {
+  readonly parts: ReadonlyArray<Uint8Array>
+  readonly bytes: number
+  readonly startMs: EpochMs
+  readonly endMs: EpochMs
+  /** Video decode time of the first picture, 90 kHz, running on across the files of one epoch. */
+  readonly decodeTicks: number
+  readonly durationTicks: number
+  /** Begins with a picture that decoding can start at. */
+  readonly key: boolean
+  /** The wall clock does not continue from the fragment before (a gap, a clock step, new parameters, a restart). */
+  readonly discontinuity: boolean
+  readonly frames: number
+}
+
+/** One line of a file's index. */
+export interface IndexEntry {
+  readonly startMs: EpochMs
+  readonly endMs: EpochMs
+  readonly decodeTicks: number
+  readonly durationTicks: number
+  /** Position of the fragment in its file, bytes. */
+  readonly offset: number
+  readonly bytes: number
+  readonly frames: number
+  readonly key: boolean
+  readonly discontinuity: boolean
+}
+
+/** Who a new file belongs to. */
+export interface FileIdentity
+  extends Pick<SegmentFile, "recordingId" | "recordingToken" | "streamId" | "channelId" | "nodeId" | "epoch"> {}
+
+/** An open, growing file. Used by one fiber. */
+export interface FileWriter {
+  readonly file: () => SegmentFile
+  /**
+   * Queues a fragment; returns at once. Double-buffered: `false` when the disk is so far behind that the queue (its bound in
+   * bytes is an option of the layer) is full, and the fragment was not taken.
+   */
+  readonly append: (fragment: Fragment) => boolean
+  /** Fails once, with the first error of a queued write; never completes otherwise. */
+  readonly failure: Effect.Effect<never, StorageError>
+  /** Writes what is queued, syncs, marks the file sealed. */
+  readonly seal: Effect.Effect<SegmentFile, StorageError>
+}
+
+/** What `scan` found of one recording on one folder. */
+export interface ScannedFile {
+  readonly file: SegmentFile
+  readonly entries: number
+  /** Bytes of a torn tail that were cut off, or would be. */
+  readonly tornBytes: number
+}
+
+export interface FolderUsage {
+  readonly name: string
+  readonly path: string
+  readonly state: "ok" | "full" | "readOnly" | "missing" | "error" | "slow"
+  readonly detail: string
+  readonly totalBytes: number
+  readonly freeBytes: number
+  readonly floorBytes: number
+  /** Bytes of recordings. */
+  readonly usedBytes: number
+}
+
+export interface RetentionPolicy {
+  readonly recordingId: RecordingId
+  readonly retentionDays: number
+  /** 0: no limit of its own. */
+  readonly maxBytes: number
+}
+
+export class Storage extends Context.Service<Storage, {
+  /** Opens a new file in the folder with the most free space above its floor. */
+  readonly create: (identity: FileIdentity, parameters: TrackParameters, first: { readonly sequence: number; readonly startMs: EpochMs }) => Effect.Effect<FileWriter, StorageError>
+  /** Whole index of a file, in order; reads only what it has not cached. */
+  readonly index: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<ReadonlyArray<IndexEntry>, StorageError>
+  /** Files of a recording that overlap the interval, by start time; from memory, never from PostgreSQL. */
+  readonly files: (recordingId: RecordingId, interval: { readonly start: EpochMs; readonly end: EpochMs }) => ReadonlyArray<SegmentFile>
+  /** Bytes `[0, initBytes)`: `ftyp` and `moov`. */
+  readonly init: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<Uint8Array, StorageError>
+  /** Opens a file for reading at byte ranges; the handle closes with the scope. */
+  readonly path: (file: Pick<SegmentFile, "id" | "folder">) => string
+  readonly parameters: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<TrackParameters, StorageError>
+  /** Reads every folder from the disk alone. `repair` cuts torn tails, rebuilds damaged indexes and seals what a dead process left growing. */
+  readonly scan: (options: { readonly repair: boolean }) => Effect.Effect<ReadonlyArray<ScannedFile>, StorageError>
+  /** Deletes by age, then, while a folder is below its floor, the oldest file of the recording that is furthest over its fair share. Returns what went. */
+  readonly enforceRetention: (policies: ReadonlyArray<RetentionPolicy>) => Effect.Effect<ReadonlyArray<SegmentFile>>
+  readonly remove: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<void, StorageError>
+  readonly usage: Effect.Effect<ReadonlyArray<FolderUsage>>
+}>()("nightjar/media/Storage") {}
