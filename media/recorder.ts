@@ -8,10 +8,10 @@
  * 3. Every change of what is recorded or missing is in the local journal before anybody is told, and stays there until it is
  *    acknowledged; the journal is bounded (see `journal`).
  */
-import { Context, type Effect, type Redacted, Schema, type Stream } from "effect"
 import type { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import { LedgerGap, type RecordingState, SegmentFile } from "#schema/record.ts"
+import { Context, type Effect, type Redacted, Schema, type Stream } from "effect"
 
 /** What this node should do with one stream of one camera. Written whole; the newest epoch wins. */
 export interface Assignment {
@@ -65,7 +65,11 @@ export const JournalEntry = Schema.Union([
   /** Also written every 30 s while a file grows. */
   Schema.TaggedStruct("FileGrown", { position: Schema.Int, file: SegmentFile }),
   Schema.TaggedStruct("FileSealed", { position: Schema.Int, file: SegmentFile }),
-  Schema.TaggedStruct("FileDeleted", { position: Schema.Int, file: SegmentFile, reason: Schema.Literals(["retention", "space", "recording_deleted", "missing"]) }),
+  Schema.TaggedStruct("FileDeleted", {
+    position: Schema.Int,
+    file: SegmentFile,
+    reason: Schema.Literals(["retention", "space", "recording_deleted", "missing"]),
+  }),
   Schema.TaggedStruct("GapOpened", { position: Schema.Int, gap: LedgerGap, epoch: Schema.Int }),
   Schema.TaggedStruct("GapClosed", { position: Schema.Int, gap: LedgerGap, epoch: Schema.Int }),
 ])
@@ -96,5 +100,8 @@ export class RecorderSupervisor extends Context.Service<RecorderSupervisor, {
   /** True after the journal overflowed its bound and dropped entries: the index must be rebuilt from the disk. */
   readonly journalOverflowed: Effect.Effect<boolean>
   /** The ledger of this node's own recordings, from the disk: gaps that overlap the interval, the open one with `endMs: null`. */
-  readonly gaps: (recordingId: RecordingId, interval: { readonly start: number; readonly end: number }) => ReadonlyArray<LedgerGap>
+  readonly gaps: (
+    recordingId: RecordingId,
+    interval: { readonly start: number; readonly end: number },
+  ) => ReadonlyArray<LedgerGap>
 }>()("nightjar/media/RecorderSupervisor") {}

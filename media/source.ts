@@ -7,9 +7,9 @@
  * 2. `open` ends only by failing or by being interrupted; on either the connection is closed within a second.
  * 3. No error text carries a password or a query parameter's value.
  */
+import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import type { Effect, Redacted } from "effect"
 import { Schema } from "effect"
-import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 
 /** Where a stream is and how to get it. */
 export interface SourceOptions {

@@ -8,10 +8,10 @@
  * 3. Each file tells by itself what it is: losing every database loses no footage.
  * 4. A fragment lasts at most 1 s (a single longer picture excepted) and each group of pictures begins a new one.
  */
-import { Context, type Effect, Schema } from "effect"
 import type { EpochMs, RecordingId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, SegmentFile } from "#schema/record.ts"
+import { Context, type Effect, Schema } from "effect"
 
 /** Why something could not be written or read. `cause` is what the gap ledger will say. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
@@ -58,7 +58,8 @@ export interface IndexEntry {
 
 /** Who a new file belongs to. */
 export interface FileIdentity
-  extends Pick<SegmentFile, "recordingId" | "recordingToken" | "streamId" | "channelId" | "nodeId" | "epoch"> {}
+  extends Pick<SegmentFile, "recordingId" | "recordingToken" | "streamId" | "channelId" | "nodeId" | "epoch">
+{}
 
 /** An open, growing file. Used by one fiber. */
 export interface FileWriter {
@@ -103,11 +104,18 @@ export interface RetentionPolicy {
 
 export class Storage extends Context.Service<Storage, {
   /** Opens a new file in the folder with the most free space above its floor. */
-  readonly create: (identity: FileIdentity, parameters: TrackParameters, first: { readonly sequence: number; readonly startMs: EpochMs }) => Effect.Effect<FileWriter, StorageError>
+  readonly create: (
+    identity: FileIdentity,
+    parameters: TrackParameters,
+    first: { readonly sequence: number; readonly startMs: EpochMs },
+  ) => Effect.Effect<FileWriter, StorageError>
   /** Whole index of a file, in order; reads only what it has not cached. */
   readonly index: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<ReadonlyArray<IndexEntry>, StorageError>
   /** Files of a recording that overlap the interval, by start time; from memory, never from PostgreSQL. */
-  readonly files: (recordingId: RecordingId, interval: { readonly start: EpochMs; readonly end: EpochMs }) => ReadonlyArray<SegmentFile>
+  readonly files: (
+    recordingId: RecordingId,
+    interval: { readonly start: EpochMs; readonly end: EpochMs },
+  ) => ReadonlyArray<SegmentFile>
   /** Bytes `[0, initBytes)`: `ftyp` and `moov`. */
   readonly init: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<Uint8Array, StorageError>
   /** Opens a file for reading at byte ranges; the handle closes with the scope. */

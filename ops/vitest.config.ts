@@ -10,7 +10,12 @@ export default defineConfig({
     projects: [
       {
         root,
-        test: { name: "unit", include: ["test/**/*.test.ts"], exclude: ["test/**/*.real.test.ts", "node_modules/**"], testTimeout: 20_000 },
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.real.test.ts", "node_modules/**"],
+          testTimeout: 20_000,
+        },
       },
       {
         root,

@@ -22,16 +22,16 @@ const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\
  * millisecond are cut off.
  */
 export const Instant = Schema.String.check(
-  Schema.makeFilter((text: string) => rfc3339.test(text) && !Number.isNaN(Date.parse(text)) || "Expected an RFC 3339 date and time"),
-).pipe(
-  Schema.decodeTo(
-    EpochMs,
-    SchemaTransformation.transform({
-      decode: (text: string) => Date.parse(text),
-      encode: (ms: number) => new Date(ms).toISOString(),
-    }),
+  Schema.makeFilter((text: string) =>
+    rfc3339.test(text) && !Number.isNaN(Date.parse(text)) || "Expected an RFC 3339 date and time"
   ),
-)
+).pipe(Schema.decodeTo(
+  EpochMs,
+  SchemaTransformation.transform({
+    decode: (text: string) => Date.parse(text),
+    encode: (ms: number) => new Date(ms).toISOString(),
+  }),
+))
 
 /** `[start, end)` in epoch milliseconds. */
 export interface Interval {
@@ -76,7 +76,9 @@ export type RecordingId = typeof RecordingId.Type
 export const RecordingToken = Uuid7.pipe(Schema.brand("RecordingToken"))
 export type RecordingToken = typeof RecordingToken.Type
 /** Unguessable (at least 128 bits): whoever knows it may read that session's media. */
-export const ReplaySessionId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{22,64}$/)).pipe(Schema.brand("ReplaySessionId"))
+export const ReplaySessionId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{22,64}$/)).pipe(
+  Schema.brand("ReplaySessionId"),
+)
 export type ReplaySessionId = typeof ReplaySessionId.Type
 export const UserId = Uuid7.pipe(Schema.brand("UserId"))
 export type UserId = typeof UserId.Type

@@ -10,5 +10,7 @@ export const uuid7: Effect.Effect<string> = Effect.gen(function*() {
   const time = hex(ms, 12)
   const [a, b, c, d, e] = words as [number, number, number, number, number]
   const variant = 0x8000 | (b & 0x3fff)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a & 0xfff, 3)}-${hex(variant, 4)}-${hex(c, 4)}${hex(d, 4)}${hex(e, 4)}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a & 0xfff, 3)}-${hex(variant, 4)}-${hex(c, 4)}${hex(d, 4)}${
+    hex(e, 4)
+  }`
 })

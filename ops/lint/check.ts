@@ -1,0 +1,30 @@
+/**
+ * `npm run check`: types, effect diagnostics, lint, format, dead code. Runs them side by side, prints each one's output whole,
+ * and fails if any does.
+ */
+import { spawn } from "node:child_process"
+
+const checks: ReadonlyArray<readonly [name: string, command: string, args: ReadonlyArray<string>]> = [
+  ["types", "tsc", ["-p", ".", "--noEmit"]],
+  ["effect", "effect-tsgo", ["diagnostics", "--project", "tsconfig.json", "--strict", "--format", "text"]],
+  ["lint", "oxlint", ["-c", ".oxlintrc.json", "--type-aware", "--deny-warnings"]],
+  ["format", "dprint", ["check", "--config", ".dprint.json"]],
+  ["dead code", "knip", ["--config", ".knip.json", "--no-progress"]],
+]
+
+const run = ([name, command, args]: (typeof checks)[number]): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn(command, [...args], { stdio: ["ignore", "pipe", "pipe"] })
+    const output: Array<Buffer> = []
+    child.stdout.on("data", (chunk: Buffer) => output.push(chunk))
+    child.stderr.on("data", (chunk: Buffer) => output.push(chunk))
+    child.once("error", (error) => output.push(Buffer.from(String(error))))
+    child.once("close", (code) => {
+      console.log(`${code === 0 ? "ok  " : "FAIL"} ${name}`)
+      if (code !== 0) console.log(Buffer.concat(output).toString())
+      resolve(code === 0)
+    })
+  })
+
+const results = await Promise.all(checks.map(run))
+process.exitCode = results.every(Boolean) ? 0 : 1
