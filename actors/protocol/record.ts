@@ -1,0 +1,102 @@
+/**
+ * The record slice: messages of the entity `Recording` and the interface of the service `Recordings`.
+ *
+ * Invariants
+ * 1. Whatever changes a recording goes through its entity, a single writer; reads do not.
+ * 2. Entity type and message tags are a storage format: renaming one is a migration.
+ * 3. No bytes travel here: spans tell what exists, the storage door is where it is read.
+ */
+import { Context, type Effect, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
+import { RecordingId } from "#schema/common.ts"
+import type { EventEnvelope } from "#schema/event.ts"
+import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
+import {
+  Recording,
+  type RecordingChannelNotFound,
+  type RecordingCreate,
+  type RecordingEventStatus,
+  type RecordingExists,
+  type RecordingFilter,
+  type RecordingIntervalInvalid,
+  RecordingModeUnsupported,
+  RecordingNotFound,
+  type RecordingSettings,
+  type RecordingSettingsUpdate,
+  RecordingsUnavailable,
+  RecordingUpdate,
+  RecordingVersionStale,
+  type StoragePartition,
+} from "#schema/recording.ts"
+import { slotOf } from "./slot.ts"
+
+const failures = Schema.Union([RecordingNotFound, RecordingVersionStale, RecordingModeUnsupported, RecordingsUnavailable])
+
+/** Version the caller has seen (`If-Match`); null: whatever it is. */
+const ifMatch = Schema.NullOr(Schema.Int)
+
+/** Entity id: `<slot>/<recordingId>`. */
+export const RecordingActor = Entity.make("Recording", [
+  Rpc.make("Update", { payload: { id: RecordingId, update: RecordingUpdate, ifMatch }, success: Recording, error: failures }),
+  Rpc.make("Toggle", {
+    payload: { id: RecordingId, enabled: Schema.NullOr(Schema.Boolean), ifMatch },
+    success: Recording,
+    error: failures,
+  }),
+  /** Answers as soon as nothing is recorded any more and the deletion is on record; the footage goes afterwards. */
+  Rpc.make("Delete", { payload: { id: RecordingId, ifMatch }, error: failures }),
+]).annotate(ClusterSchema.ShardGroup, slotOf)
+
+/** What is stored of a recording, what is missing, and the files that hold it. */
+export interface Footage {
+  readonly recordingId: RecordingId
+  readonly recordingToken: RecordingToken
+  /**
+   * What should exist within the asked interval: from the creation of the recording (or its oldest footage that retention
+   * has left) to the newest stored fragment while it records, to now otherwise. Null: nothing was expected.
+   */
+  readonly expected: Interval | null
+  /** By start, without overlap; spans and gaps together are `expected`. */
+  readonly spans: ReadonlyArray<Span>
+  readonly gaps: ReadonlyArray<Gap>
+}
+
+type Answer<A, E = never> = Effect.Effect<A, E | RecordingsUnavailable>
+type OfRecording<A, E = never> = Answer<A, E | RecordingNotFound>
+
+export class Recordings extends Context.Service<Recordings, {
+  readonly list: (filter: RecordingFilter, page: PageRequest) => Answer<PageOf<Recording>>
+  readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>>
+  readonly get: (id: RecordingId) => OfRecording<Recording>
+  readonly byToken: (token: RecordingToken) => OfRecording<Recording>
+  readonly create: (input: RecordingCreate) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound>
+  readonly update: (
+    id: RecordingId,
+    update: RecordingUpdate,
+    ifMatch: number | null,
+  ) => OfRecording<Recording, RecordingVersionStale | RecordingModeUnsupported>
+  readonly toggle: (
+    id: RecordingId,
+    enabled: boolean | null,
+    ifMatch: number | null,
+  ) => OfRecording<Recording, RecordingVersionStale | RecordingModeUnsupported>
+  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, RecordingVersionStale | RecordingModeUnsupported>
+  readonly eventStatus: (id: RecordingId) => OfRecording<RecordingEventStatus>
+  /** Newest first. */
+  readonly eventHistory: (id: RecordingId, interval: Interval, page: PageRequest) => OfRecording<PageOf<EventEnvelope>, RecordingIntervalInvalid>
+  readonly settings: Answer<RecordingSettings>
+  readonly updateSettings: (update: RecordingSettingsUpdate, ifMatch: number | null) => Answer<RecordingSettings, RecordingVersionStale>
+  /** Looks at the storage folders again. */
+  readonly refreshPartitions: Effect.Effect<ReadonlyArray<StoragePartition>>
+  readonly coverage: (id: RecordingId, interval: Interval) => OfRecording<Coverage, RecordingIntervalInvalid>
+  /** Spans and gaps of one computation, so that they fit together. */
+  readonly footage: (token: RecordingToken, interval: Interval) => OfRecording<Footage, RecordingIntervalInvalid>
+  readonly spans: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Span>, RecordingIntervalInvalid>
+  readonly gaps: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Gap>, RecordingIntervalInvalid>
+  /** Files that overlap the interval, by start; those of this node as the disk has them, those of others as they reported. */
+  readonly files: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<SegmentFile>, RecordingIntervalInvalid>
+  /** First and last moment any footage exists of, epoch milliseconds; null while there is none. */
+  readonly bounds: (token: RecordingToken) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
+}>()("nightjar/actors/Recordings") {}

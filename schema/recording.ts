@@ -1,0 +1,198 @@
+/**
+ * The configuration of recordings, the settings of the record service, and what can go wrong with them. The words of what
+ * was stored and what is missing are in `record.ts`.
+ *
+ * Invariants
+ * 1. A recording belongs to one channel and takes one of its streams, named by role; a channel has at most one recording a role.
+ * 2. Deleting a recording deletes its footage: nothing of it is found by its token any more.
+ * 3. `version` grows by one with every change by a person; what the product observes (`state`) does not change it.
+ */
+import { Schema } from "effect"
+import { CameraId, ChannelId, Instant, RecordingId, RecordingToken } from "./common.ts"
+import { EventEnvelope } from "./event.ts"
+import { GapCause, RecordingMode, RecordingState, StreamRole } from "./record.ts"
+
+/** Days footage is kept: 1 to 3650. */
+export const RetentionDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3650 }))
+
+/** Bytes a recording may occupy, oldest footage leaves first; 0: no limit of its own. */
+export const MaxBytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const EventSeconds = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 300 }))
+
+/** One weekly window, local time of the node: minutes since Monday 00:00, half-open. */
+export const ScheduleWindow = Schema.Struct({
+  startMinute: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_080 })),
+  endMinute: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_080 })),
+})
+
+/** At most 168 windows: one an hour of the week. */
+const Schedule = Schema.Array(ScheduleWindow).check(Schema.isMaxLength(168))
+
+export const Recording = Schema.Struct({
+  id: RecordingId,
+  recordingToken: RecordingToken,
+  cameraId: CameraId,
+  channelId: ChannelId,
+  role: StreamRole,
+  mode: RecordingMode,
+  enabled: Schema.Boolean,
+  state: RecordingState,
+  /** One line for a person; empty while all is well. */
+  reason: Schema.String,
+  retentionDays: RetentionDays,
+  maxBytes: MaxBytes,
+  preEventSeconds: EventSeconds,
+  postEventSeconds: EventSeconds,
+  schedule: Schema.NullOr(Schedule),
+  createdAt: Instant,
+  updatedAt: Instant,
+  version: Schema.Int,
+})
+export type Recording = typeof Recording.Type
+
+const options = {
+  mode: Schema.optional(RecordingMode),
+  enabled: Schema.optional(Schema.Boolean),
+  /** Left out: the service's default. */
+  retentionDays: Schema.optional(RetentionDays),
+  maxBytes: Schema.optional(MaxBytes),
+  preEventSeconds: Schema.optional(EventSeconds),
+  postEventSeconds: Schema.optional(EventSeconds),
+  schedule: Schema.optional(Schema.NullOr(Schedule)),
+}
+
+export const RecordingCreate = Schema.Struct({ channelId: ChannelId, role: Schema.optional(StreamRole), ...options })
+export type RecordingCreate = typeof RecordingCreate.Type
+
+/** A replacement: what is left out goes back to its default. Channel and role stay. */
+export const RecordingUpdate = Schema.Struct(options)
+export type RecordingUpdate = typeof RecordingUpdate.Type
+
+/** Flips when `enabled` is left out. */
+export const Toggle = Schema.Struct({ enabled: Schema.optional(Schema.Boolean) })
+export type Toggle = typeof Toggle.Type
+
+export const RecordingFilter = Schema.Struct({
+  cameraId: Schema.optional(CameraId),
+  channelId: Schema.optional(ChannelId),
+  state: Schema.optional(RecordingState),
+})
+export type RecordingFilter = typeof RecordingFilter.Type
+
+/** What a recording is doing, and what it last reported. */
+export const RecordingEventStatus = Schema.Struct({
+  recordingId: RecordingId,
+  mode: RecordingMode,
+  state: RecordingState,
+  /** A trigger is holding the recording on; always false in continuous mode. */
+  eventActive: Schema.Boolean,
+  /** The span that is missing right now. */
+  openGap: Schema.NullOr(Schema.Struct({ since: Instant, cause: GapCause, detail: Schema.String })),
+  lastEvent: Schema.NullOr(EventEnvelope),
+})
+export type RecordingEventStatus = typeof RecordingEventStatus.Type
+
+export const RecordingSettings = Schema.Struct({
+  defaultRetentionDays: RetentionDays,
+  defaultMaxBytes: MaxBytes,
+  /** Days the event history is kept: 1 to 3650. */
+  eventHistoryDays: RetentionDays,
+  version: Schema.Int,
+})
+export type RecordingSettings = typeof RecordingSettings.Type
+
+/** Merged into the settings in force. */
+export const RecordingSettingsUpdate = Schema.Struct({
+  defaultRetentionDays: Schema.optional(RetentionDays),
+  defaultMaxBytes: Schema.optional(MaxBytes),
+  eventHistoryDays: Schema.optional(RetentionDays),
+})
+export type RecordingSettingsUpdate = typeof RecordingSettingsUpdate.Type
+
+/** One storage folder as the node sees it now; bytes. */
+export const StoragePartition = Schema.Struct({
+  name: Schema.String,
+  path: Schema.String,
+  state: Schema.Literals(["ok", "full", "readOnly", "missing", "error", "slow"]),
+  detail: Schema.String,
+  totalBytes: Schema.Number,
+  freeBytes: Schema.Number,
+  /** Recording stops in this folder when less than this is free. */
+  floorBytes: Schema.Number,
+  /** Bytes of recordings. */
+  usedBytes: Schema.Number,
+})
+export type StoragePartition = typeof StoragePartition.Type
+
+export class RecordingNotFound extends Schema.TaggedError<RecordingNotFound>()(
+  "RecordingNotFound",
+  { id: Schema.String },
+  { httpApiStatus: 404 },
+) {
+  override get message(): string {
+    return `There is no recording ${this.id}.`
+  }
+}
+
+export class RecordingExists extends Schema.TaggedError<RecordingExists>()(
+  "RecordingExists",
+  { channelId: Schema.String, role: StreamRole },
+  { httpApiStatus: 409 },
+) {
+  override get message(): string {
+    return `The ${this.role} stream of channel ${this.channelId} already has a recording.`
+  }
+}
+
+export class RecordingModeUnsupported extends Schema.TaggedError<RecordingModeUnsupported>()(
+  "RecordingModeUnsupported",
+  { mode: RecordingMode },
+  { httpApiStatus: 501 },
+) {
+  override get message(): string {
+    return `This version records continuously only; the mode "${this.mode}" is not available yet.`
+  }
+}
+
+export class RecordingVersionStale extends Schema.TaggedError<RecordingVersionStale>()(
+  "RecordingVersionStale",
+  { id: Schema.String, version: Schema.Int },
+  { httpApiStatus: 412 },
+) {
+  override get message(): string {
+    return `The recording ${this.id} has changed in the meantime: it is at version ${this.version}.`
+  }
+}
+
+export class RecordingIntervalInvalid extends Schema.TaggedError<RecordingIntervalInvalid>()(
+  "RecordingIntervalInvalid",
+  {},
+  { httpApiStatus: 422 },
+) {
+  override get message(): string {
+    return "The interval ends before it starts."
+  }
+}
+
+/** The database or the owner of the recording does not answer. */
+export class RecordingsUnavailable extends Schema.TaggedError<RecordingsUnavailable>()(
+  "RecordingsUnavailable",
+  {},
+  { httpApiStatus: 503 },
+) {
+  override get message(): string {
+    return "The record service cannot answer now: its database or the owner of the recording is away. Recording itself goes on."
+  }
+}
+
+/** A recording was asked for a channel that is not there, or whose stream of that role is not. */
+export class RecordingChannelNotFound extends Schema.TaggedError<RecordingChannelNotFound>()(
+  "RecordingChannelNotFound",
+  { channelId: Schema.String, role: StreamRole },
+  { httpApiStatus: 422 },
+) {
+  override get message(): string {
+    return `There is no channel ${this.channelId} with a ${this.role} stream to record.`
+  }
+}
