@@ -1,0 +1,263 @@
+/**
+ * Every setting of a node: name, meaning, default, and how its text is read. The only file that reads the environment.
+ *
+ * Invariants
+ * 1. A setting is an environment variable whose name begins with `NIGHTJAR_`; an unknown one of that prefix is an error, so a
+ *    misspelt name is noticed.
+ * 2. A bad value stops the start with one line that names the variable; the value of a secret is never in it.
+ * 3. Layers take typed options made from {@link Settings}; none of them reads the environment.
+ */
+import { Effect, Redacted, Result, Schema } from "effect"
+import { hostname } from "node:os"
+import { isAbsolute, join, resolve } from "node:path"
+
+/** How a text becomes a value, or why it does not. */
+type Reader<A> = (text: string) => Result.Result<A, string>
+
+interface Setting<A> {
+  readonly name: `NIGHTJAR_${string}`
+  readonly meaning: string
+  /** Text of the default, as it would stand in the environment. */
+  readonly fallback: string
+  readonly read: Reader<A>
+  readonly secret: boolean
+}
+
+const fits = <A>(schema: Schema.Decoder<A>, expected: string): Reader<A> => (text) =>
+  Result.mapError(Schema.decodeUnknownResult(schema)(text), () => `expected ${expected}`)
+
+const integer = (minimum: number, maximum: number, unit: string): Reader<number> => (text) => {
+  const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
+  return value >= minimum && value <= maximum ?
+    Result.succeed(value) :
+    Result.fail(`expected a whole number from ${minimum} to ${maximum}${unit === "" ? "" : ` (${unit})`}`)
+}
+
+const word = <const L extends ReadonlyArray<string>>(...words: L): Reader<L[number]> =>
+  fits(Schema.Literals(words), `one of ${words.join(", ")}`)
+
+const filled = (expected: string): Reader<string> => (text) =>
+  text.trim() === "" ? Result.fail(`expected ${expected}`) : Result.succeed(text)
+
+const secretOf = (check: (text: string) => string | null): Reader<Redacted.Redacted | null> => (text) => {
+  if (text === "") return Result.succeed(null)
+  const problem = check(text)
+  return problem === null ? Result.succeed(Redacted.make(text)) : Result.fail(problem)
+}
+
+const postgresUrl = (text: string): string | null =>
+  URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol) ?
+    null :
+    "expected postgres://user:password@host:port/database"
+
+const masterKey = (text: string): string | null =>
+  Buffer.from(text, "base64").length === 32 ? null : "expected 32 bytes in base64 (openssl rand -base64 32)"
+
+const adminPassword = (text: string): string | null =>
+  text.length >= 10 && text.length <= 256 ? null : "expected 10 to 256 characters"
+
+/** A storage folder: `name=path` or `name=path:floor`, the floor in GiB that stays free on its disk. */
+export interface FolderSetting {
+  readonly name: string
+  readonly path: string
+  readonly floorBytes: number
+}
+
+const gib = 1 << 30
+const folderPattern = /^([a-z0-9][a-z0-9-]{0,31})=([^:]+?)(?::(\d+(?:\.\d+)?))?$/
+
+const folders: Reader<ReadonlyArray<FolderSetting>> = (text) => {
+  const found: Array<FolderSetting> = []
+  for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
+    const match = folderPattern.exec(part)
+    if (match === null) return Result.fail("expected name=/path[:floor in GiB], several separated by commas")
+    const [, name, path, floor] = match
+    if (found.some((folder) => folder.name === name)) return Result.fail(`the name ${name} stands twice`)
+    found.push({ name: name!, path: path!, floorBytes: Math.round(Number(floor ?? "1") * gib) })
+  }
+  return Result.succeed(found)
+}
+
+const setting = <A>(
+  name: Setting<A>["name"],
+  fallback: string,
+  read: Reader<A>,
+  meaning: string,
+  secret = false,
+): Setting<A> => ({ name, fallback, read, meaning, secret })
+
+const settings = {
+  dataDir: setting("NIGHTJAR_DATA_DIR", ".nightjar", filled("a folder"), "Folder of everything this node keeps"),
+  nodeName: setting("NIGHTJAR_NODE_NAME", hostname(), filled("a name"), "Name of this node that people see"),
+  httpHost: setting("NIGHTJAR_HTTP_HOST", "127.0.0.1", filled("an address"), "Address the HTTP server listens on"),
+  httpPort: setting(
+    "NIGHTJAR_HTTP_PORT",
+    "8080",
+    integer(0, 65_535, ""),
+    "Port of the HTTP server; 0 takes a free one",
+  ),
+  rtspPort: setting(
+    "NIGHTJAR_RTSP_PORT",
+    "8554",
+    integer(0, 65_535, ""),
+    "Port kept for restreaming by RTSP; nothing listens on it in this version",
+  ),
+  adminPassword: setting(
+    "NIGHTJAR_ADMIN_PASSWORD",
+    "",
+    secretOf(adminPassword),
+    "Password of the user admin, made at the first start; random and printed once if empty",
+    true,
+  ),
+  databaseUrl: setting(
+    "NIGHTJAR_DATABASE_URL",
+    "",
+    secretOf(postgresUrl),
+    "PostgreSQL 15 or later to use; the embedded one in the data folder if empty",
+    true,
+  ),
+  masterKey: setting(
+    "NIGHTJAR_MASTER_KEY",
+    "",
+    secretOf(masterKey),
+    "Key that seals secrets at rest: 32 bytes in base64; a file of the data folder if empty",
+    true,
+  ),
+  storage: setting(
+    "NIGHTJAR_STORAGE",
+    "",
+    folders,
+    "Folders of footage: name=/path[:GiB to keep free], separated by commas; footage/ in the data folder if empty",
+  ),
+  clusterHost: setting(
+    "NIGHTJAR_CLUSTER_HOST",
+    "127.0.0.1",
+    filled("an address"),
+    "Private address the nodes of one cluster talk to each other on; it has no encryption of its own yet",
+  ),
+  clusterPort: setting(
+    "NIGHTJAR_CLUSTER_PORT",
+    "0",
+    integer(0, 65_535, ""),
+    "Port of the cluster transport; 0 takes a free one",
+  ),
+  fileMinutes: setting("NIGHTJAR_FILE_MINUTES", "10", integer(1, 60, "minutes"), "Length of one file of footage"),
+  syncIntervalMs: setting(
+    "NIGHTJAR_SYNC_INTERVAL_MS",
+    "2000",
+    integer(100, 60_000, "milliseconds"),
+    "Footage a power cut may cost beyond the last fragment",
+  ),
+  drainMs: setting(
+    "NIGHTJAR_DRAIN_MS",
+    "40",
+    integer(0, 60, "milliseconds"),
+    "How long received packets may rest before they are read; saves CPU",
+  ),
+  writeQueueMiB: setting(
+    "NIGHTJAR_WRITE_QUEUE_MIB",
+    "16",
+    integer(1, 1024, "MiB"),
+    "Most footage of one stream that waits for a slow disk",
+  ),
+  requestTimeoutMs: setting(
+    "NIGHTJAR_REQUEST_TIMEOUT_MS",
+    "30000",
+    integer(100, 600_000, "milliseconds"),
+    "Longest an HTTP request may take unless it streams",
+  ),
+  maxBodyBytes: setting(
+    "NIGHTJAR_MAX_BODY_BYTES",
+    "1048576",
+    integer(1024, 64 << 20, "bytes"),
+    "Largest JSON body of a request",
+  ),
+  logLevel: setting(
+    "NIGHTJAR_LOG_LEVEL",
+    "info",
+    word("trace", "debug", "info", "warn", "error"),
+    "Least severe message that is logged",
+  ),
+  logFormat: setting("NIGHTJAR_LOG_FORMAT", "text", word("text", "json"), "Form of log lines"),
+}
+
+type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never }
+
+/** The settings in force; paths are absolute, `storage` names at least one folder. */
+export type Settings = Values
+
+/** A setting that cannot be used. */
+export class BadSetting extends Schema.TaggedError<BadSetting>()("BadSetting", {
+  variable: Schema.String,
+  problem: Schema.String,
+}) {
+  override get message(): string {
+    return `${this.variable}: ${this.problem}`
+  }
+}
+
+const absolute = (path: string): string => isAbsolute(path) ? path : resolve(path)
+
+const settled = (values: Values): Settings => {
+  const dataDir = absolute(values.dataDir)
+  const storage = values.storage.length > 0 ?
+    values.storage.map((folder) => ({ ...folder, path: absolute(folder.path) })) :
+    [{ name: "main", path: join(dataDir, "footage"), floorBytes: gib }]
+  return { ...values, dataDir, storage }
+}
+
+/**
+ * Reads all settings from an environment (the process's own if left out).
+ * @returns Settings, or {@link BadSetting} for the first bad variable.
+ */
+export const readSettings = (
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Effect.Effect<Settings, BadSetting> =>
+  Effect.gen(function*() {
+    const known = new Set<string>(Object.values(settings).map((one) => one.name))
+    for (const name of Object.keys(environment)) {
+      if (name.startsWith("NIGHTJAR_") && !known.has(name)) {
+        return yield* new BadSetting({
+          variable: name,
+          problem: "there is no such setting; nightjar config lists them",
+        })
+      }
+    }
+    const values: Record<string, unknown> = {}
+    for (const [key, one] of Object.entries(settings)) {
+      const read: Result.Result<unknown, string> = one.read(environment[one.name] ?? one.fallback)
+      if (Result.isFailure(read)) return yield* new BadSetting({ variable: one.name, problem: read.failure })
+      values[key] = read.success
+    }
+    return settled(values as Values)
+  })
+
+/** One line of `nightjar config`; a secret's value is `set` or empty. */
+export interface SettingLine {
+  readonly name: string
+  readonly value: string
+  readonly fallback: string
+  readonly source: "environment" | "default"
+  readonly meaning: string
+}
+
+const shown = (value: unknown): string => {
+  if (value === null) return ""
+  if (Redacted.isRedacted(value)) return "set"
+  if (!Array.isArray(value)) return String(value)
+  return (value as ReadonlyArray<FolderSetting>)
+    .map((folder) => `${folder.name}=${folder.path}:${folder.floorBytes / gib}`).join(",")
+}
+
+/** Every setting with its meaning, default and the value in force. */
+export const describeSettings = (
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Effect.Effect<ReadonlyArray<SettingLine>, BadSetting> =>
+  Effect.map(readSettings(environment), (inForce) =>
+    Object.entries(settings).map(([key, one]) => ({
+      name: one.name,
+      value: shown(inForce[key as keyof Settings]),
+      fallback: one.fallback,
+      source: environment[one.name] === undefined ? "default" as const : "environment" as const,
+      meaning: one.meaning,
+    })))

@@ -1,0 +1,61 @@
+/**
+ * The Debian packages the slow rings of tests need: independent cameras, readers and a browser. Installs what is missing where
+ * it may (root, apt-get); says aloud what stays missing where it may not. The tests that need one then skip, saying so.
+ */
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+
+const packages = [
+  "ca-certificates",
+  "chromium",
+  "curl",
+  "e2fsprogs",
+  "ffmpeg",
+  "gir1.2-gst-rtsp-server-1.0",
+  "gir1.2-gstreamer-1.0",
+  "gstreamer1.0-libav",
+  "gstreamer1.0-plugins-bad",
+  "gstreamer1.0-plugins-base",
+  "gstreamer1.0-plugins-good",
+  "gstreamer1.0-plugins-ugly",
+  "gstreamer1.0-rtsp",
+  "gstreamer1.0-tools",
+  "libgstrtspserver-1.0-0",
+  "procps",
+  "python3-gi",
+  "vlc-bin",
+  "vlc-plugin-base",
+] as const
+
+const installed = (name: string): boolean => {
+  const answer = spawnSync("dpkg-query", ["-W", "-f", "${db:Status-Status}", name], { encoding: "utf8" })
+  return answer.status === 0 && answer.stdout === "installed"
+}
+
+const aptGet = (args: ReadonlyArray<string>): boolean =>
+  spawnSync("apt-get", [...args], {
+    stdio: ["ignore", "ignore", "inherit"],
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  }).status === 0
+
+/** Names of the packages that are still missing afterwards. */
+export const installTestPackages = (): ReadonlyArray<string> => {
+  if (!existsSync("/usr/bin/dpkg-query")) {
+    console.log(
+      "test packages: no Debian here; tests that need ffmpeg, GStreamer or Chromium look for them and skip, saying so",
+    )
+    return packages
+  }
+  const missing = packages.filter((name) => !installed(name))
+  if (missing.length === 0) return []
+  if (process.getuid?.() !== 0) {
+    console.log(`test packages: not root, so not installed: ${missing.join(" ")}`)
+    return missing
+  }
+  console.log(`test packages: installing ${missing.join(" ")}`)
+  aptGet(["update", "-qq"])
+  aptGet(["install", "-y", "-qq", "--no-install-recommends", ...missing])
+  const still = packages.filter((name) => !installed(name))
+  if (still.length > 0) console.log(`test packages: could not be installed: ${still.join(" ")}`)
+  return still
+}
