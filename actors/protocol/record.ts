@@ -13,6 +13,8 @@ import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken 
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
+import { DependencyUnavailable, shardGroupOf } from "#schema/ownership.ts"
+import { type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
   Recording,
   type RecordingChannelNotFound,
@@ -20,19 +22,15 @@ import {
   type RecordingEventStatus,
   type RecordingExists,
   type RecordingFilter,
-  type RecordingIntervalInvalid,
   RecordingModeUnsupported,
   RecordingNotFound,
   type RecordingSettings,
   type RecordingSettingsUpdate,
-  RecordingsUnavailable,
   RecordingUpdate,
-  RecordingVersionStale,
   type StoragePartition,
-} from "#schema/recording.ts"
-import { slotOf } from "./slot.ts"
+} from "#schema/record-config.ts"
 
-const failures = Schema.Union([RecordingNotFound, RecordingVersionStale, RecordingModeUnsupported, RecordingsUnavailable])
+const failures = Schema.Union([RecordingNotFound, VersionConflict, RecordingModeUnsupported, DependencyUnavailable])
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
@@ -47,7 +45,7 @@ export const RecordingActor = Entity.make("Recording", [
   }),
   /** Answers as soon as nothing is recorded any more and the deletion is on record; the footage goes afterwards. */
   Rpc.make("Delete", { payload: { id: RecordingId, ifMatch }, error: failures }),
-]).annotate(ClusterSchema.ShardGroup, slotOf)
+]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
 
 /** What is stored of a recording, what is missing, and the files that hold it. */
 export interface Footage {
@@ -63,12 +61,12 @@ export interface Footage {
   readonly gaps: ReadonlyArray<Gap>
 }
 
-type Answer<A, E = never> = Effect.Effect<A, E | RecordingsUnavailable>
+type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type OfRecording<A, E = never> = Answer<A, E | RecordingNotFound>
 
 export class Recordings extends Context.Service<Recordings, {
-  readonly list: (filter: RecordingFilter, page: PageRequest) => Answer<PageOf<Recording>>
-  readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>>
+  readonly list: (filter: RecordingFilter, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
+  readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
   readonly get: (id: RecordingId) => OfRecording<Recording>
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
   readonly create: (input: RecordingCreate) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound>
@@ -76,27 +74,27 @@ export class Recordings extends Context.Service<Recordings, {
     id: RecordingId,
     update: RecordingUpdate,
     ifMatch: number | null,
-  ) => OfRecording<Recording, RecordingVersionStale | RecordingModeUnsupported>
+  ) => OfRecording<Recording, VersionConflict | RecordingModeUnsupported>
   readonly toggle: (
     id: RecordingId,
     enabled: boolean | null,
     ifMatch: number | null,
-  ) => OfRecording<Recording, RecordingVersionStale | RecordingModeUnsupported>
-  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, RecordingVersionStale | RecordingModeUnsupported>
+  ) => OfRecording<Recording, VersionConflict | RecordingModeUnsupported>
+  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, VersionConflict | RecordingModeUnsupported>
   readonly eventStatus: (id: RecordingId) => OfRecording<RecordingEventStatus>
   /** Newest first. */
-  readonly eventHistory: (id: RecordingId, interval: Interval, page: PageRequest) => OfRecording<PageOf<EventEnvelope>, RecordingIntervalInvalid>
-  readonly settings: Answer<RecordingSettings>
-  readonly updateSettings: (update: RecordingSettingsUpdate, ifMatch: number | null) => Answer<RecordingSettings, RecordingVersionStale>
+  readonly eventHistory: (id: RecordingId, interval: Interval, page: PageRequest) => OfRecording<PageOf<EventEnvelope>, InvalidInput | InvalidCursor>
+  readonly settings: () => Answer<RecordingSettings>
+  readonly updateSettings: (update: RecordingSettingsUpdate, ifMatch: number | null) => Answer<RecordingSettings, VersionConflict>
   /** Looks at the storage folders again. */
-  readonly refreshPartitions: Effect.Effect<ReadonlyArray<StoragePartition>>
-  readonly coverage: (id: RecordingId, interval: Interval) => OfRecording<Coverage, RecordingIntervalInvalid>
+  readonly refreshPartitions: () => Answer<ReadonlyArray<StoragePartition>>
+  readonly coverage: (id: RecordingId, interval: Interval) => OfRecording<Coverage, InvalidInput>
   /** Spans and gaps of one computation, so that they fit together. */
-  readonly footage: (token: RecordingToken, interval: Interval) => OfRecording<Footage, RecordingIntervalInvalid>
-  readonly spans: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Span>, RecordingIntervalInvalid>
-  readonly gaps: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Gap>, RecordingIntervalInvalid>
+  readonly footage: (token: RecordingToken, interval: Interval) => OfRecording<Footage, InvalidInput>
+  readonly spans: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Span>, InvalidInput>
+  readonly gaps: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Gap>, InvalidInput>
   /** Files that overlap the interval, by start; those of this node as the disk has them, those of others as they reported. */
-  readonly files: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<SegmentFile>, RecordingIntervalInvalid>
+  readonly files: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<SegmentFile>, InvalidInput>
   /** First and last moment any footage exists of, epoch milliseconds; null while there is none. */
   readonly bounds: (token: RecordingToken) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
 }>()("nightjar/actors/Recordings") {}

@@ -155,37 +155,6 @@ export class RecordingModeUnsupported extends Schema.TaggedError<RecordingModeUn
   }
 }
 
-export class RecordingVersionStale extends Schema.TaggedError<RecordingVersionStale>()(
-  "RecordingVersionStale",
-  { id: Schema.String, version: Schema.Int },
-  { httpApiStatus: 412 },
-) {
-  override get message(): string {
-    return `The recording ${this.id} has changed in the meantime: it is at version ${this.version}.`
-  }
-}
-
-export class RecordingIntervalInvalid extends Schema.TaggedError<RecordingIntervalInvalid>()(
-  "RecordingIntervalInvalid",
-  {},
-  { httpApiStatus: 422 },
-) {
-  override get message(): string {
-    return "The interval ends before it starts."
-  }
-}
-
-/** The database or the owner of the recording does not answer. */
-export class RecordingsUnavailable extends Schema.TaggedError<RecordingsUnavailable>()(
-  "RecordingsUnavailable",
-  {},
-  { httpApiStatus: 503 },
-) {
-  override get message(): string {
-    return "The record service cannot answer now: its database or the owner of the recording is away. Recording itself goes on."
-  }
-}
-
 /** A recording was asked for a channel that is not there, or whose stream of that role is not. */
 export class RecordingChannelNotFound extends Schema.TaggedError<RecordingChannelNotFound>()(
   "RecordingChannelNotFound",
