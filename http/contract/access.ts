@@ -1,0 +1,73 @@
+/**
+ * Who may call what: each endpoint says which permission it needs, and one that says nothing is denied.
+ *
+ * Invariants
+ * 1. An endpoint without an {@link Access} annotation answers 403 to everyone (403 even to an administrator).
+ * 2. `public` is said out loud; every other endpoint needs a valid access token, except `capability`: there the path
+ *    itself holds an unguessable credential, which the handler checks.
+ * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
+ */
+import { Context, Effect } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { type Permission, type Principal, type UserPrincipal } from "#schema/permission.ts"
+import {
+  BadRequest,
+  DependencyUnavailable,
+  Forbidden,
+  IdempotencyConflict,
+  PayloadTooLarge,
+  RequestTimedOut,
+  Unauthenticated,
+} from "#schema/problem.ts"
+import { problems } from "./errors.ts"
+
+/**
+ * What an endpoint asks of its caller: a permission (`camera:read`), `signedIn` (any valid access token), `public`
+ * (nobody is asked) or `capability` (the path is the credential: media URLs of a session).
+ */
+export type AccessRule = Permission | "signedIn" | "public" | "capability"
+
+/** The annotation; set it by {@link access}. */
+export class Access extends Context.Service<Access, AccessRule>()("nightjar/http/Access") {}
+
+/** `HttpApiEndpoint.get(…).annotateMerge(access("camera:read"))` */
+export const access = (rule: AccessRule): Context.Context<never> => Context.make(Access, rule) as Context.Context<never>
+
+/** Who calls. `anonymous` only where the endpoint is `public` or a `capability`. */
+export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principal>()("nightjar/http/CurrentPrincipal") {}
+
+/** The calling user, for handlers of endpoints that are neither `public` nor `capability`. */
+export const currentUser: Effect.Effect<UserPrincipal, Unauthenticated, CurrentPrincipal> = Effect.flatMap(
+  CurrentPrincipal,
+  (principal) =>
+    principal.kind === "user"
+      ? Effect.succeed(principal)
+      : Effect.fail(new Unauthenticated({ message: "This needs a signed-in user" })),
+)
+
+/** Name of the dashboard's refresh cookie: `HttpOnly; SameSite=Strict; Path=/auth/api/v1/auth`, `Secure` under https. */
+export const refreshCookie = "nightjar_refresh"
+export const refreshCookiePath = "/auth/api/v1/auth"
+
+const bearer = HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Format, "JWT"))
+
+/** Checks the bearer token and the endpoint's permission. Every group carries it, outermost. */
+export class AccessControl extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()(
+  "nightjar/http/AccessControl",
+  {
+    requiredForClient: true,
+    security: { bearer },
+    error: problems(Unauthenticated, Forbidden),
+  },
+) {}
+
+/**
+ * What holds for every operation: bad input becomes a 400 problem with pointers, a request has a time limit, a repeated
+ * `Idempotency-Key` gets its first answer again. Every group carries it, inside of {@link AccessControl}.
+ */
+export class Conventions extends HttpApiMiddleware.Service<Conventions, { requires: CurrentPrincipal }>()(
+  "nightjar/http/Conventions",
+  {
+    error: problems(BadRequest, PayloadTooLarge, IdempotencyConflict, DependencyUnavailable, RequestTimedOut),
+  },
+) {}
