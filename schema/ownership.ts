@@ -45,12 +45,3 @@ export class StaleEpoch extends Schema.TaggedError<StaleEpoch>()("StaleEpoch", {
     return `Slot ${this.slot} is served with epoch ${this.inForce}; epoch ${this.epoch} is stale`
   }
 }
-
-/** Something this answer needs (the database, the owner of the entity) cannot be reached just now; trying again later helps. */
-export class DependencyUnavailable extends Schema.TaggedError<DependencyUnavailable>()("DependencyUnavailable", {
-  dependency: Schema.Literals(["database", "owner", "cluster"]),
-}, { httpApiStatus: 503 }) {
-  override get message(): string {
-    return `The ${this.dependency} cannot be reached at the moment; try again later`
-  }
-}

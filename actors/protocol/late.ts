@@ -12,7 +12,7 @@
  * 3. A service that is missing from what was published is a mistake of the wiring: a defect, not a 503.
  */
 import { Context, Effect, Layer, type Scope, SubscriptionRef } from "effect"
-import { DependencyUnavailable } from "#schema/ownership.ts"
+import { DependencyUnavailable } from "#schema/problem.ts"
 
 /** `S` if each member can be asked late, otherwise `never` at the member that cannot. */
 export type LateSafe<S> = {
@@ -20,6 +20,11 @@ export type LateSafe<S> = {
     ? DependencyUnavailable extends E ? S[K] : never
     : never
 }
+
+const absent = () => new DependencyUnavailable({
+  dependency: "database",
+  message: "The database cannot be reached at the moment; recording goes on, try again later",
+})
 
 /** Where the late services are published. */
 export class Late extends Context.Service<Late, {
@@ -42,7 +47,7 @@ export class Late extends Context.Service<Late, {
           ),
         get: (tag) =>
           Effect.flatMap(SubscriptionRef.get(published), (services) => {
-            if (services === null) return Effect.fail(new DependencyUnavailable({ dependency: "database" }))
+            if (services === null) return Effect.fail(absent())
             return Effect.sync(() => Context.getUnsafe(services as Context.Context<typeof tag.Identifier>, tag))
           }),
         present: Effect.map(SubscriptionRef.get(published), (services) => services !== null),
