@@ -13,8 +13,8 @@ import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken 
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
-import { DependencyUnavailable, shardGroupOf } from "#schema/ownership.ts"
-import { type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { shardGroupOf } from "#schema/ownership.ts"
+import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
   Recording,
   type RecordingChannelNotFound,

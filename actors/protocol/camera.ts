@@ -1,0 +1,169 @@
+/**
+ * The camera slice: messages of the entity `Camera`, the interface of the service `Cameras`, and of `StreamAccess`, which
+ * tells where a stream can be watched.
+ *
+ * Invariants
+ * 1. Whatever changes a camera, its channels or its streams goes through its entity, a single writer; reads do not.
+ * 2. Entity type and message tags are a storage format: renaming one is a migration.
+ * 3. Passwords travel sealed. Sealed under the context `camera/<cameraId>/password` or `stream/<streamId>/password`.
+ */
+import { Context, type Effect, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import {
+  Camera,
+  type CameraCreate,
+  type CameraFilter,
+  CameraNotFound,
+  type CameraUpdate,
+  Channel,
+  type ChannelCreate,
+  ChannelNotFound,
+  ChannelsExhausted,
+  type ChannelUpdate,
+  CameraStream,
+  type DriverUnsupported,
+  type MediaPath,
+  type StreamCreate,
+  StreamExists,
+  StillRecorded,
+  StreamNotFound,
+  type StreamUpdate,
+  Transport,
+} from "#schema/camera.ts"
+import { CameraId, ChannelId, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
+import { shardGroupOf, type Slot } from "#schema/ownership.ts"
+import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { StreamRole } from "#schema/record.ts"
+
+/** Version the caller has seen (`If-Match`); null: whatever it is. */
+const ifMatch = Schema.NullOr(Schema.Int)
+
+/** A secret on its way to the database: `undefined` leaves it, `null` removes it, a text is what the vault sealed. */
+const Sealed = Schema.optionalKey(Schema.NullOr(Schema.String))
+
+export const StreamRow = Schema.Struct({
+  id: StreamId,
+  role: StreamRole,
+  sourceUrl: Schema.String,
+  transport: Transport,
+  enabled: Schema.Boolean,
+  username: Schema.NullOr(Schema.String),
+  sealedPassword: Schema.NullOr(Schema.String),
+})
+/** A stream as it is first written. */
+export type StreamRow = typeof StreamRow.Type
+
+export const ChannelRow = Schema.Struct({
+  id: ChannelId,
+  /** Null: named after its number. */
+  name: Schema.NullOr(Schema.String),
+  active: Schema.Boolean,
+  streams: Schema.Array(StreamRow),
+})
+/** A channel with its streams as it is first written. */
+export type ChannelRow = typeof ChannelRow.Type
+
+export const CameraChange = Schema.Struct({
+  name: Schema.String,
+  description: Schema.String,
+  enabled: Schema.Boolean,
+  username: Schema.NullOr(Schema.String),
+  sealedPassword: Sealed,
+})
+export type CameraChange = typeof CameraChange.Type
+
+export const StreamChange = Schema.Struct({
+  sourceUrl: Schema.String,
+  transport: Transport,
+  enabled: Schema.Boolean,
+  username: Schema.NullOr(Schema.String),
+  sealedPassword: Sealed,
+})
+export type StreamChange = typeof StreamChange.Type
+
+const cameraErrors = [CameraNotFound, VersionConflict, DependencyUnavailable] as const
+const channelErrors = [ChannelNotFound, VersionConflict, DependencyUnavailable] as const
+const streamErrors = [StreamNotFound, VersionConflict, DependencyUnavailable] as const
+
+/** Entity id: `<slot>/<cameraId>`. */
+export const CameraActor = Entity.make("Camera", [
+  /** Brings the captures of this node in line with what the database says of the camera. Idempotent. */
+  Rpc.make("Start", { payload: { id: CameraId }, error: DependencyUnavailable }),
+  Rpc.make("Update", {
+    payload: { id: CameraId, change: CameraChange, ifMatch },
+    success: Camera,
+    error: Schema.Union(cameraErrors),
+  }),
+  Rpc.make("Delete", { payload: { id: CameraId, ifMatch }, error: Schema.Union([...cameraErrors, StillRecorded]) }),
+  Rpc.make("AddChannel", {
+    payload: { id: CameraId, channel: ChannelRow },
+    success: Channel,
+    error: Schema.Union([...cameraErrors, ChannelsExhausted]),
+  }),
+  Rpc.make("UpdateChannel", {
+    payload: { channelId: ChannelId, name: Schema.String, active: Schema.Boolean, ifMatch },
+    success: Channel,
+    error: Schema.Union(channelErrors),
+  }),
+  Rpc.make("ToggleChannel", {
+    payload: { channelId: ChannelId, active: Schema.NullOr(Schema.Boolean), ifMatch },
+    success: Channel,
+    error: Schema.Union(channelErrors),
+  }),
+  Rpc.make("DeleteChannel", { payload: { channelId: ChannelId, ifMatch }, error: Schema.Union([...channelErrors, StillRecorded]) }),
+  Rpc.make("AddStream", {
+    payload: { channelId: ChannelId, stream: StreamRow },
+    success: CameraStream,
+    error: Schema.Union([...channelErrors, StreamExists]),
+  }),
+  Rpc.make("UpdateStream", {
+    payload: { streamId: StreamId, change: StreamChange, ifMatch },
+    success: CameraStream,
+    error: Schema.Union(streamErrors),
+  }),
+  Rpc.make("DeleteStream", { payload: { streamId: StreamId, ifMatch }, error: Schema.Union([...streamErrors, StillRecorded]) }),
+]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
+
+type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
+type OfCamera<A, E = never> = Answer<A, E | CameraNotFound>
+type OfChannel<A, E = never> = Answer<A, E | ChannelNotFound>
+type OfStream<A, E = never> = Answer<A, E | StreamNotFound>
+
+/** Where an entity that acts on behalf of a camera lives. */
+export interface CameraHome {
+  readonly cameraId: CameraId
+  readonly slot: Slot
+}
+
+export class Cameras extends Context.Service<Cameras, {
+  /** By position. */
+  readonly list: (filter: CameraFilter, page: PageRequest) => Answer<PageOf<Camera>, InvalidCursor>
+  readonly get: (id: CameraId) => OfCamera<Camera>
+  readonly create: (input: CameraCreate) => Answer<Camera, DriverUnsupported | InvalidInput>
+  readonly update: (id: CameraId, update: CameraUpdate, ifMatch: number | null) => OfCamera<Camera, VersionConflict>
+  readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
+  /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */
+  readonly reorder: (ids: ReadonlyArray<CameraId>) => OfCamera<PageOf<Camera>, InvalidInput>
+
+  readonly channels: (id: CameraId) => OfCamera<ReadonlyArray<Channel>>
+  readonly channel: (id: ChannelId) => OfChannel<Channel>
+  readonly addChannel: (id: CameraId, input: ChannelCreate) => OfCamera<Channel, ChannelsExhausted | InvalidInput | VersionConflict>
+  readonly updateChannel: (id: ChannelId, update: ChannelUpdate, ifMatch: number | null) => OfChannel<Channel, VersionConflict>
+  readonly toggleChannel: (id: ChannelId, active: boolean | null, ifMatch: number | null) => OfChannel<Channel, VersionConflict>
+  readonly removeChannel: (id: ChannelId, ifMatch: number | null) => OfChannel<void, VersionConflict | StillRecorded>
+
+  readonly streams: (id: ChannelId) => OfChannel<ReadonlyArray<CameraStream>>
+  readonly stream: (id: StreamId) => OfStream<CameraStream>
+  readonly addStream: (id: ChannelId, input: StreamCreate) => OfChannel<CameraStream, StreamExists | VersionConflict>
+  readonly updateStream: (id: StreamId, update: StreamUpdate, ifMatch: number | null) => OfStream<CameraStream, VersionConflict>
+  readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, VersionConflict | StillRecorded>
+
+  /** Where the camera of a channel lives, for the entities of other slices that belong to it. */
+  readonly homeOf: (id: ChannelId) => OfChannel<CameraHome>
+}>()("nightjar/actors/Cameras") {}
+
+export class StreamAccess extends Context.Service<StreamAccess, {
+  /** `sessionId`: the login session the token is bound to; it dies with it. */
+  readonly mediaPath: (id: StreamId, sessionId: string) => OfStream<MediaPath>
+}>()("nightjar/actors/StreamAccess") {}

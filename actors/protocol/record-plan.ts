@@ -1,0 +1,26 @@
+/**
+ * What is to be recorded of a camera, for whoever assigns captures. A service of its own, because the record slice asks the
+ * camera slice where a channel is, and the camera slice asks the record slice what is wanted of it: neither needs the other
+ * to be built first.
+ */
+import { Context, type Effect } from "effect"
+import type { CameraId, ChannelId, RecordingId, RecordingToken } from "#schema/common.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
+import type { StreamRole } from "#schema/record.ts"
+
+export interface RecordingPlan {
+  readonly recordingId: RecordingId
+  readonly recordingToken: RecordingToken
+  readonly cameraId: CameraId
+  readonly channelId: ChannelId
+  readonly role: StreamRole
+  readonly enabled: boolean
+  readonly retentionDays: number
+  /** 0: no limit of its own. */
+  readonly maxBytes: number
+}
+
+export class RecordingPlans extends Context.Service<RecordingPlans, {
+  /** Plans of every recording of these cameras, disabled ones too, deleted ones not. */
+  readonly ofCameras: (cameraIds: ReadonlyArray<CameraId>) => Effect.Effect<ReadonlyArray<RecordingPlan>, DependencyUnavailable>
+}>()("nightjar/actors/RecordingPlans") {}

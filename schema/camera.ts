@@ -1,0 +1,271 @@
+/**
+ * Cameras, their channels (one picture each) and the streams of a channel (the same picture in several qualities).
+ *
+ * Invariants
+ * 1. A camera has at most 64 channels, a channel at most one stream a role.
+ * 2. A stored source URL holds no user name and no password; a password never comes out again (`hasPassword` tells of it).
+ * 3. `codec`, `width`, `height` and `audioCodec` are what was last seen on the wire; null until the stream was seen.
+ * 4. `version` grows by one with every change by a person, of the camera or of anything below it; what the product observes
+ *    (`status`) does not change it.
+ */
+import { Schema } from "effect"
+import { CameraId, ChannelId, Instant, NodeId, StreamId } from "./common.ts"
+import { AudioCodec, VideoCodec } from "./media.ts"
+import { StreamRole } from "./record.ts"
+import { sourceUrlFault } from "./camera-url.ts"
+
+/** Camera families of the contract. A family without a driver in this version is answered by `DriverUnsupported`. */
+export const DriverKind = Schema.Literals(["rtsp", "onvif", "mobile"])
+export type DriverKind = typeof DriverKind.Type
+
+/**
+ * `registered`: known, not tried yet. `probing`: connecting. `online`: every active stream delivers. `degraded`: some do, or
+ * with losses. `offline`: none does. `authFailed`: the credentials were refused. `disabled`: switched off by a person.
+ */
+export const CameraStatus = Schema.Literals(["registered", "probing", "online", "degraded", "offline", "authFailed", "disabled"])
+export type CameraStatus = typeof CameraStatus.Type
+
+export const Transport = Schema.Literals(["tcp", "udp"])
+export type Transport = typeof Transport.Type
+
+export const maxChannels = 64
+
+const Name = Schema.String.check(Schema.isTrimmed(), Schema.isMinLength(1), Schema.isMaxLength(120))
+const Description = Schema.String.check(Schema.isMaxLength(2000))
+const UserName = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
+const Password = Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(512)))
+const Host = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(253), Schema.isPattern(/^[A-Za-z0-9.:_-]+$/))
+const Port = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
+
+/** `rtsp://[user:password@]host[:port]/path?query`; the credentials are taken out and sealed before it is kept. */
+const SourceUrl = Schema.String.check(
+  Schema.isMaxLength(2048),
+  Schema.makeFilter((text: string) => sourceUrlFault(text) ?? true),
+)
+
+export const CameraStream = Schema.Struct({
+  id: StreamId,
+  channelId: ChannelId,
+  cameraId: CameraId,
+  role: StreamRole,
+  sourceUrl: Schema.String,
+  transport: Transport,
+  enabled: Schema.Boolean,
+  /** Credentials of this stream alone; null: those of the camera. */
+  username: Schema.NullOr(Schema.String),
+  hasPassword: Schema.Boolean,
+  codec: Schema.NullOr(VideoCodec),
+  width: Schema.NullOr(Schema.Int),
+  height: Schema.NullOr(Schema.Int),
+  audioCodec: Schema.NullOr(AudioCodec),
+  status: CameraStatus,
+  reason: Schema.String,
+  createdAt: Instant,
+  updatedAt: Instant,
+  version: Schema.Int,
+}).annotate({ identifier: "CameraStream" })
+export type CameraStream = typeof CameraStream.Type
+
+export const Channel = Schema.Struct({
+  id: ChannelId,
+  cameraId: CameraId,
+  /** Counts the channels of a camera, from 1. */
+  number: Schema.Int,
+  name: Schema.String,
+  /** Switched on: its streams are watched and may be recorded. */
+  active: Schema.Boolean,
+  status: CameraStatus,
+  reason: Schema.String,
+  streams: Schema.Array(CameraStream),
+  createdAt: Instant,
+  updatedAt: Instant,
+  version: Schema.Int,
+}).annotate({ identifier: "Channel" })
+export type Channel = typeof Channel.Type
+
+export const Camera = Schema.Struct({
+  id: CameraId,
+  name: Schema.String,
+  description: Schema.String,
+  driver: DriverKind,
+  enabled: Schema.Boolean,
+  username: Schema.NullOr(Schema.String),
+  hasPassword: Schema.Boolean,
+  status: CameraStatus,
+  /** One line for a person; empty while all is well. */
+  reason: Schema.String,
+  /** Place in the list, from 0. */
+  position: Schema.Int,
+  /** The node whose disks hold its recordings. */
+  homeNodeId: NodeId,
+  channels: Schema.Array(Channel),
+  createdAt: Instant,
+  updatedAt: Instant,
+  version: Schema.Int,
+}).annotate({ identifier: "Camera" })
+export type Camera = typeof Camera.Type
+
+export const StreamCreate = Schema.Struct({
+  role: StreamRole,
+  sourceUrl: SourceUrl,
+  transport: Schema.optionalKey(Transport),
+  enabled: Schema.optionalKey(Schema.Boolean),
+  username: Schema.optionalKey(Schema.NullOr(UserName)),
+  password: Schema.optionalKey(Schema.NullOr(Password)),
+})
+export type StreamCreate = typeof StreamCreate.Type
+
+/** A replacement, but a password that is left out stays (it cannot be read back); `null` removes it. The role stays. */
+export const StreamUpdate = Schema.Struct({
+  sourceUrl: SourceUrl,
+  transport: Schema.optionalKey(Transport),
+  enabled: Schema.optionalKey(Schema.Boolean),
+  username: Schema.optionalKey(Schema.NullOr(UserName)),
+  password: Schema.optionalKey(Schema.NullOr(Password)),
+})
+export type StreamUpdate = typeof StreamUpdate.Type
+
+export const ChannelCreate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  active: Schema.optionalKey(Schema.Boolean),
+  streams: Schema.optionalKey(Schema.Array(StreamCreate).check(Schema.isMaxLength(2))),
+})
+export type ChannelCreate = typeof ChannelCreate.Type
+
+export const ChannelUpdate = Schema.Struct({ name: Name, active: Schema.optionalKey(Schema.Boolean) })
+export type ChannelUpdate = typeof ChannelUpdate.Type
+
+/** `rtsp` takes `streams` (one channel) or `channels`; the other families take `host`, and their driver finds the rest. */
+export const CameraCreate = Schema.Struct({
+  name: Name,
+  description: Schema.optionalKey(Description),
+  driver: DriverKind,
+  enabled: Schema.optionalKey(Schema.Boolean),
+  username: Schema.optionalKey(Schema.NullOr(UserName)),
+  password: Schema.optionalKey(Schema.NullOr(Password)),
+  host: Schema.optionalKey(Host),
+  port: Schema.optionalKey(Port),
+  streams: Schema.optionalKey(Schema.Array(StreamCreate).check(Schema.isMaxLength(2))),
+  channels: Schema.optionalKey(Schema.Array(ChannelCreate).check(Schema.isMaxLength(maxChannels))),
+})
+export type CameraCreate = typeof CameraCreate.Type
+
+/** A replacement, but a password that is left out stays; `null` removes it. Channels and streams have operations of their own. */
+export const CameraUpdate = Schema.Struct({
+  name: Name,
+  description: Schema.optionalKey(Description),
+  enabled: Schema.optionalKey(Schema.Boolean),
+  username: Schema.optionalKey(Schema.NullOr(UserName)),
+  password: Schema.optionalKey(Schema.NullOr(Password)),
+})
+export type CameraUpdate = typeof CameraUpdate.Type
+
+export const CameraFilter = Schema.Struct({
+  status: Schema.optionalKey(CameraStatus),
+  driver: Schema.optionalKey(DriverKind),
+  enabled: Schema.optionalKey(Schema.Boolean),
+  /** Part of the name, the description or a source URL's host, in any case of letters. */
+  text: Schema.optionalKey(Schema.String),
+})
+export type CameraFilter = typeof CameraFilter.Type
+
+/** Where a stream can be watched and the short-lived token that opens it. */
+export const MediaPath = Schema.Struct({
+  streamId: StreamId,
+  /** Name of the stream at the media doors. */
+  path: Schema.String,
+  whepUrl: Schema.NullOr(Schema.String),
+  /** Newest recorded footage by HLS; null where the stream is not recorded. */
+  hlsUrl: Schema.NullOr(Schema.String),
+  rtspUrl: Schema.NullOr(Schema.String),
+  token: Schema.String,
+  expiresAt: Instant,
+}).annotate({ identifier: "MediaPath" })
+export type MediaPath = typeof MediaPath.Type
+
+const notFound = (what: string) => (id: string) => `There is no ${what} ${id}.`
+
+export class CameraNotFound extends Schema.TaggedError<CameraNotFound>()(
+  "CameraNotFound",
+  { id: Schema.String },
+  { httpApiStatus: 404 },
+) {
+  override get message(): string {
+    return notFound("camera")(this.id)
+  }
+}
+
+export class ChannelNotFound extends Schema.TaggedError<ChannelNotFound>()(
+  "ChannelNotFound",
+  { id: Schema.String },
+  { httpApiStatus: 404 },
+) {
+  override get message(): string {
+    return notFound("channel")(this.id)
+  }
+}
+
+export class StreamNotFound extends Schema.TaggedError<StreamNotFound>()(
+  "StreamNotFound",
+  { id: Schema.String },
+  { httpApiStatus: 404 },
+) {
+  override get message(): string {
+    return notFound("stream")(this.id)
+  }
+}
+
+export class StreamExists extends Schema.TaggedError<StreamExists>()(
+  "StreamExists",
+  { channelId: Schema.String, role: StreamRole },
+  { httpApiStatus: 409 },
+) {
+  override get message(): string {
+    return `The channel ${this.channelId} already has a ${this.role} stream.`
+  }
+}
+
+export class ChannelsExhausted extends Schema.TaggedError<ChannelsExhausted>()(
+  "ChannelsExhausted",
+  { cameraId: Schema.String, limit: Schema.Int },
+  { httpApiStatus: 409 },
+) {
+  override get message(): string {
+    return `A camera has at most ${this.limit} channels.`
+  }
+}
+
+/** Footage is never deleted as a side effect: what is recorded must lose its recordings first. */
+export class StillRecorded extends Schema.TaggedError<StillRecorded>()(
+  "StillRecorded",
+  { id: Schema.String, recordingIds: Schema.Array(Schema.String) },
+  { httpApiStatus: 409 },
+) {
+  override get message(): string {
+    return `It has ${this.recordingIds.length} recording(s) with footage; delete those first (${this.recordingIds.join(", ")}).`
+  }
+}
+
+export class DriverUnsupported extends Schema.TaggedError<DriverUnsupported>()(
+  "DriverUnsupported",
+  { driver: DriverKind },
+  { httpApiStatus: 501 },
+) {
+  override get message(): string {
+    return `This version has no driver for cameras of the kind "${this.driver}" yet; add the camera by its RTSP addresses.`
+  }
+}
+
+/** What a group of streams amounts to: the status and the first line that tells why. Streams that are switched off do not count. */
+export const statusOf = (
+  streams: ReadonlyArray<{ readonly status: CameraStatus; readonly reason: string }>,
+): { readonly status: CameraStatus; readonly reason: string } => {
+  const wanted = streams.filter((stream) => stream.status !== "disabled")
+  const having = (status: CameraStatus) => wanted.find((stream) => stream.status === status)
+  if (wanted.length === 0) return { status: "disabled", reason: "" }
+  if (wanted.every((stream) => stream.status === "online")) return { status: "online", reason: "" }
+  const worst = having("authFailed") ?? having("offline") ?? having("degraded") ?? having("probing") ?? having("registered")
+  const reason = worst?.reason ?? ""
+  if (having("online") !== undefined || having("degraded") !== undefined) return { status: "degraded", reason }
+  return { status: worst?.status ?? "registered", reason }
+}
