@@ -1,0 +1,76 @@
+/**
+ * The door to HLS over the storage of this node.
+ *
+ * Invariants
+ * 1. A playlist is made anew only when its footage changed: its entity tag comes from what the storage holds in memory.
+ * 2. Memory is bounded by the constants here and in `footage.ts`, whatever the number of sessions.
+ */
+import { createHash } from "node:crypto"
+import { Clock, Effect, Layer } from "effect"
+import { FootageNotFound } from "#schema/replay.ts"
+import { Hls, type HlsPlaylist, type HlsSource } from "../hls.ts"
+import { Storage } from "../storage.ts"
+import { filesOf, type Gathered, keyOf, makeGatherer } from "./footage.ts"
+import { isFinished, isSettled, mediaLayout, offersSound, textLayout } from "./layouts.ts"
+import { makeLru } from "./lru.ts"
+import { masterPlaylist, mediaPlaylist } from "./playlist.ts"
+import { makeResources } from "./resource.ts"
+import { metadataOf } from "./vtt.ts"
+
+/** Characters of whole playlists kept: a day is about 2 million. */
+const rememberedPlaylists = 24 * 1024 * 1024
+
+type PlaylistKind = "master" | "media" | "text"
+
+export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
+  Hls,
+  Effect.gen(function*() {
+    const storage = yield* Storage
+    const { gather } = makeGatherer(storage)
+    const { resource } = makeResources(storage)
+    const playlists = makeLru<HlsPlaylist>(rememberedPlaylists, (playlist) => playlist.text.length)
+
+    const etagOf = Effect.fnUntraced(function*(source: HlsSource, kind: PlaylistKind) {
+      const hash = createHash("sha1").update(`${kind}/${keyOf(source)}/${isSettled(source, yield* Clock.currentTimeMillis)}`)
+      for (const file of filesOf(storage, source)) hash.update(`/${file.id}.${file.fragments}.${file.sealed}`)
+      return hash.digest("base64url")
+    })
+
+    const textOf = (source: HlsSource, kind: PlaylistKind, gathered: Gathered): string | null =>
+      kind === "master"
+        ? masterPlaylist(gathered.parts, {
+          playlist: "playlist.m3u8",
+          subtitles: "subtitle-playlist.m3u8",
+          sound: (parameters) => offersSound(source, parameters),
+        })
+        : mediaPlaylist(gathered.parts, {
+          type: isFinished(source) ? "VOD" : "EVENT",
+          ended: gathered.ended,
+          startMs: source.start,
+          leastTargetSeconds: gathered.leastTargetSeconds,
+        })
+
+    const make = (kind: PlaylistKind) =>
+      Effect.fnUntraced(function*(source: HlsSource) {
+        const etag = yield* etagOf(source, kind)
+        const known = playlists.get(etag)
+        if (known !== undefined) return known
+        const gathered = yield* gather(source, kind === "text" ? textLayout(source) : mediaLayout(source), kind)
+        const empty = gathered.parts.length === 0 && isFinished(source)
+        const text = empty ? null : textOf(source, kind, gathered)
+        if (text === null) return yield* new FootageNotFound({ start: source.start, end: source.end })
+        const playlist = { text, etag, ended: gathered.ended }
+        playlists.set(etag, playlist)
+        return playlist
+      })
+
+    return Hls.of({
+      master: make("master"),
+      playlist: make("media"),
+      subtitles: make("text"),
+      metadata: (source, gaps) =>
+        Effect.map(gather(source, mediaLayout(source), "media"), (gathered) => metadataOf(gathered.parts, gaps)),
+      resource,
+    })
+  }),
+)

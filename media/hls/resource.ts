@@ -1,0 +1,207 @@
+/**
+ * Finds and reads the bytes behind a resource name.
+ *
+ * Invariants
+ * 1. A name is served only if its file belongs to the source and its range is one of whole fragments that the interval needs.
+ * 2. Reading holds one chunk, or one fragment where sound is hidden, or the key pictures of one segment, never more.
+ */
+import { type FileHandle, open } from "node:fs/promises"
+import { Effect, Stream } from "effect"
+import { videoClockHz } from "#schema/media.ts"
+import type { SegmentFile } from "#schema/record.ts"
+import { ReplayFileNotFound } from "#schema/replay.ts"
+import type { HlsMedia, HlsSource, HlsText } from "../hls.ts"
+import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
+import { BoxError, firstPicture, hideFragmentSound, hideSound, keyFragment, type KeyPicture, videoTrackOf } from "./boxes.ts"
+import { filesOf } from "./footage.ts"
+import { parseName, type ResourceName } from "./names.ts"
+import { entriesWithin, keyEntries } from "./plan.ts"
+import { cuesOf } from "./vtt.ts"
+
+/** Large enough that a segment takes few reads, small enough for hundreds of players. */
+const chunkBytes = 256 * 1024
+/** Reaches past the `moof` and most key pictures of a camera's stream. */
+const headBytes = 128 * 1024
+/** A picture beyond this is not one (an 8K key frame at the highest quality has about 20 MB). */
+const largestPictureBytes = 64 * 1024 * 1024
+
+const damaged = (file: SegmentFile) => (cause: unknown): StorageError =>
+  cause instanceof StorageError ? cause : new StorageError({
+    cause: "disk_error",
+    folder: file.folder,
+    code: errorCode(cause),
+    detail: cause instanceof Error ? cause.message : String(cause),
+  })
+
+const errorCode = (cause: unknown): string =>
+  cause instanceof BoxError ? "DAMAGED" : cause instanceof Error && "code" in cause ? String(cause.code) : "EIO"
+
+/** Exactly `[from, from + length)`; a shorter file is damage. */
+const readExactly = async (handle: FileHandle, from: number, length: number): Promise<Uint8Array> => {
+  const bytes = new Uint8Array(length)
+  for (let done = 0; done < length;) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, from + done)
+    if (bytesRead === 0) throw new BoxError({ detail: `File ends at ${from + done}, ${length - done} bytes early` })
+    done += bytesRead
+  }
+  return bytes
+}
+
+/** An open file for as long as the stream runs. */
+const withHandle = <A>(path: string, file: SegmentFile, use: (handle: FileHandle) => Stream.Stream<A, StorageError>) =>
+  Stream.unwrap(
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.tryPromise({ try: () => open(path, "r"), catch: damaged(file) }),
+        (handle) => Effect.promise(() => handle.close()),
+      ),
+      use,
+    ),
+  )
+
+/** Reads pieces one after another, each when the one before has been taken. */
+const pieces = (
+  file: SegmentFile,
+  list: ReadonlyArray<() => Promise<Uint8Array>>,
+): Stream.Stream<Uint8Array, StorageError> =>
+  Stream.fromIterable(list).pipe(
+    Stream.mapEffect((piece) => Effect.tryPromise({ try: piece, catch: damaged(file) })),
+  )
+
+const plainPieces = (handle: FileHandle, from: number, to: number) => {
+  const list: Array<() => Promise<Uint8Array>> = []
+  for (let at = from; at < to; at += chunkBytes) {
+    const length = Math.min(chunkBytes, to - at)
+    list.push(() => readExactly(handle, at, length))
+  }
+  return list
+}
+
+/** Fragments that overlap `[from, to)` of the file, sound hidden, cut to it. */
+const silentPieces = (handle: FileHandle, entries: ReadonlyArray<IndexEntry>, video: number, from: number, to: number) =>
+  entries.filter((entry) => entry.offset < to && entry.offset + entry.bytes > from).map((entry) => async () => {
+    const bytes = await readExactly(handle, entry.offset, entry.bytes)
+    hideFragmentSound(bytes, video)
+    return bytes.subarray(Math.max(0, from - entry.offset), Math.min(entry.bytes, to - entry.offset))
+  })
+
+/** The key picture at the start of a fragment. */
+const readPicture = async (handle: FileHandle, entry: IndexEntry, video: number) => {
+  for (let length = Math.min(headBytes, entry.bytes);; length = Math.min(length * 4, entry.bytes)) {
+    const head = await readExactly(handle, entry.offset, length)
+    const picture = firstPicture(head, video)
+    if (picture === null) {
+      if (length === entry.bytes) throw new BoxError({ detail: `Fragment at ${entry.offset} without moof` })
+      continue
+    }
+    if (picture.bytes > largestPictureBytes || picture.offset < 0 || picture.offset + picture.bytes > entry.bytes) {
+      throw new BoxError({ detail: `Picture of the fragment at ${entry.offset} lies outside of it` })
+    }
+    const end = picture.offset + picture.bytes
+    const data = end <= length
+      ? head.subarray(picture.offset, end)
+      : await readExactly(handle, entry.offset + picture.offset, picture.bytes)
+    return { data, compositionTicks: picture.compositionTicks }
+  }
+}
+
+const readKeys = async (path: string, entries: ReadonlyArray<IndexEntry>, endTicks: number, video: number) => {
+  await using handle = await open(path, "r")
+  const pictures: Array<KeyPicture> = []
+  for (const [i, entry] of entries.entries()) {
+    const picture = await readPicture(handle, entry, video)
+    const until = entries[i + 1]?.decodeTicks ?? endTicks
+    pictures.push({ ...picture, decodeTicks: entry.decodeTicks, durationTicks: Math.max(1, until - entry.decodeTicks) })
+  }
+  return keyFragment(pictures, video, 1 + Math.floor((entries[0]?.offset ?? 0) / 8) % 0x7fffffff)
+}
+
+const inMemory = (bytes: Uint8Array, contentType: string, etag: string): HlsMedia => ({
+  kind: "media",
+  contentType,
+  etag,
+  bytes: bytes.length,
+  read: (from, to) => Stream.succeed(bytes.subarray(from, to)),
+})
+
+interface Found {
+  readonly file: SegmentFile
+  readonly path: string
+  readonly entries: ReadonlyArray<IndexEntry>
+  readonly range: { readonly from: number; readonly to: number }
+}
+
+export const makeResources = (storage: Storage["Service"]) => {
+  const init = Effect.fnUntraced(function*(file: SegmentFile, name: ResourceName & { kind: "init" }, filename: string) {
+    const stored = yield* storage.init(file)
+    const bytes = name.sound ? stored : yield* Effect.try({ try: () => hideSound(stored), catch: damaged(file) })
+    return inMemory(bytes, "video/mp4", filename)
+  })
+
+  const find = Effect.fnUntraced(function*(source: HlsSource, file: SegmentFile, offset: number, bytes: number) {
+    const entries = yield* storage.index(file)
+    const allowed = entriesWithin(entries, source.start, source.end)
+    const from = entries.findIndex((entry) => entry.offset === offset)
+    const to = entries.findIndex((entry) => entry.offset + entry.bytes === offset + bytes) + 1
+    if (from < allowed.from || to > allowed.to || to <= from) return null
+    return { file, path: storage.path(file), entries, range: { from, to } } satisfies Found
+  })
+
+  const media = Effect.fnUntraced(function*(found: Found, name: ResourceName & { kind: "media" }, filename: string) {
+    const { entries, file, path, range } = found
+    const shape = { kind: "media", contentType: "video/mp4", etag: filename } as const
+    if (name.variant.kind === "all") {
+      const read: HlsMedia["read"] = (from, to) =>
+        withHandle(path, file, (handle) => pieces(file, plainPieces(handle, name.offset + from, name.offset + to)))
+      return { ...shape, bytes: name.bytes, read }
+    }
+    const stored = yield* storage.init(file)
+    const video = yield* Effect.try({ try: () => videoTrackOf(stored), catch: damaged(file) })
+    const used = entries.slice(range.from, range.to)
+    if (name.variant.kind === "video") {
+      const read: HlsMedia["read"] = (from, to) =>
+        withHandle(path, file, (handle) => pieces(file, silentPieces(handle, used, video, name.offset + from, name.offset + to)))
+      return { ...shape, bytes: name.bytes, read }
+    }
+    const keys = keyEntries(entries, range, name.variant.stepMs * videoClockHz / 1000)
+    const last = entries[range.to - 1] as IndexEntry
+    if (keys.length === 0) return null
+    const bytes = yield* Effect.tryPromise({
+      try: () => readKeys(path, keys, last.decodeTicks + last.durationTicks, video),
+      catch: damaged(file),
+    })
+    return inMemory(bytes, shape.contentType, shape.etag)
+  })
+
+  const text = (found: Found): HlsText => {
+    const { entries, range } = found
+    const head = entries[range.from] as IndexEntry
+    const last = entries[range.to - 1] as IndexEntry
+    return {
+      kind: "text",
+      interval: { start: head.startMs - 2_000, end: Math.max(head.startMs, last.endMs) + 2_000 },
+      render: (gaps) => cuesOf(entries, range, gaps),
+    }
+  }
+
+  const lookUp = Effect.fnUntraced(function*(source: HlsSource, filename: string) {
+    const name = parseName(filename)
+    const file = name === null ? undefined : filesOf(storage, source).find((one) => one.id === name.fileId)
+    if (name === null || file === undefined) return null
+    if (name.kind === "init") return yield* init(file, name, filename)
+    const found = yield* find(source, file, name.offset, name.bytes)
+    if (found === null) return null
+    return name.kind === "text" ? text(found) : yield* media(found, name, filename)
+  })
+
+  /** A file that is gone is a file that is not there; other troubles of the disk stay what they are. */
+  const resource = (source: HlsSource, filename: string): Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError> => {
+    const missing = Effect.fail(new ReplayFileNotFound({ filename: filename.slice(0, 128) }))
+    return lookUp(source, filename).pipe(
+      Effect.catchTag("StorageError", (error) => error.code === "ENOENT" ? Effect.succeed(null) : Effect.fail(error)),
+      Effect.flatMap((found) => found === null ? missing : Effect.succeed(found)),
+    )
+  }
+
+  return { resource }
+}
