@@ -13,6 +13,9 @@ import type { EpochMs } from "#schema/common.ts"
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import type { Fragment } from "./storage.ts"
 
+export { makeFragmentBuilder } from "./fmp4/builder.ts"
+export { initSegment } from "./fmp4/init-writer.ts"
+export { readInit } from "./fmp4/init-reader.ts"
 
 export interface FragmentBuilderOptions {
   readonly parameters: TrackParameters
@@ -50,8 +53,3 @@ export interface FragmentBuilder {
   /** Bytes held back: units pushed and not yet given out. */
   readonly pendingBytes: () => number
 }
-
-/** `media/fmp4/builder.ts`. */
-export type MakeFragmentBuilder = (options: FragmentBuilderOptions) => FragmentBuilder
-/** `media/fmp4/init-writer.ts`: `ftyp` and `moov` with `mvex`; equal bytes for equal parameters. */
-export type InitSegment = (parameters: TrackParameters) => Uint8Array
