@@ -7,7 +7,10 @@
  * 3. Without a compiler, root on a Debian gets one by apt-get; anybody else is told how. A node runs without nanomsg: it only
  *    carries hints between the nodes of a cluster.
  *
- * Plain JavaScript that Node 18 can run, because the system's Node may be the one to start it.
+ * 4. The Node that npm brought needs libatomic, which a bare Debian does not have: it is installed the same way, and without
+ *    it nothing can run.
+ *
+ * Plain JavaScript that Node 18 can run: it is the system's Node that starts it (`npm_node_execpath`).
  */
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -29,20 +32,18 @@ const node = join(home, "bin", "node")
 const loads = () => run(node, ["-e", "require('nanomsg').socket('pub').close()"]).status === 0
 const has = (tool) => run("sh", ["-c", "command -v \"$0\"", tool]).status === 0
 
-const installCompiler = () => {
-  if (["g++", "make", "python3"].every(has)) return true
+/** Installs Debian packages where that is allowed; says what to install where it is not. */
+const install = (packages, why) => {
+  const wanted = packages.join(" ")
   const isRoot = process.getuid?.() === 0
   if (!isRoot || !has("apt-get")) {
-    console.error(
-      "prepare: nanomsg needs g++, make and python3 (Debian: apt-get install g++ make python3); going on without it.",
-    )
+    console.error(`prepare: ${why} needs ${wanted} (Debian: apt-get install ${wanted})`)
     return false
   }
-  console.error("prepare: installing g++, make and python3 (apt-get) to build nanomsg")
+  console.error(`prepare: installing ${wanted} (apt-get): ${why} needs it`)
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
   run("apt-get", ["update", "-qq"], { env })
-  return run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "g++", "make", "python3"], { env })
-    .status === 0
+  return run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...packages], { env }).status === 0
 }
 
 const nodeGyp = () =>
@@ -59,7 +60,10 @@ const buildNanomsg = () => {
     console.error("prepare: node-gyp was not found; call this through npm (npm start). Going on without nanomsg.")
     return
   }
-  if (!installCompiler()) return
+  if (!["g++", "make", "python3"].every(has) && !install(["g++", "make", "python3"], "building nanomsg")) {
+    console.error("prepare: going on without nanomsg")
+    return
+  }
   // node-gyp lets npm_config_* override its own flags, so a nodedir of the user's is replaced in the environment.
   const env = { ...process.env, npm_config_nodedir: home }
   for (const key of Object.keys(env)) if (/^npm_config_(target|disturl|runtime|arch)$/i.test(key)) delete env[key]
@@ -70,4 +74,9 @@ const buildNanomsg = () => {
   }
 }
 
+const starts = () => run(node, ["-e", ""]).status === 0
+if (!starts() && !(process.platform === "linux" && install(["libatomic1"], "Node 26") && starts())) {
+  console.error(`prepare: ${node} does not start: ${run(node, ["-e", ""]).stderr?.trim()}`)
+  process.exit(1)
+}
 if (existsSync(join(modules, "nanomsg")) && !loads()) buildNanomsg()
