@@ -11,10 +11,10 @@
  * Sound. Browsers cannot play G.711 in MP4. For files whose sound is `pcmu` or `pcma` the playlists therefore offer the
  * pictures alone: the sound is hidden in place, which costs no copying and keeps every byte range. The stored file keeps it.
  */
-import { Context, type Effect, type Stream } from "effect"
 import type { EpochMs, Interval, RecordingId } from "#schema/common.ts"
 import type { Gap } from "#schema/record.ts"
 import type { FootageNotFound, ReplayFileNotFound } from "#schema/replay.ts"
+import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "./storage.ts"
 
 /** What a session shows. The same values give the same playlists, so they are the key of what is kept in memory. */
@@ -61,5 +61,8 @@ export class Hls extends Context.Service<Hls, {
   readonly subtitles: (source: HlsSource) => Effect.Effect<HlsPlaylist, FootageNotFound>
   /** One WebVTT file: a cue a run of footage, as JSON. */
   readonly metadata: (source: HlsSource, gaps: ReadonlyArray<Gap>) => Effect.Effect<string>
-  readonly resource: (source: HlsSource, filename: string) => Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError>
+  readonly resource: (
+    source: HlsSource,
+    filename: string,
+  ) => Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError>
 }>()("nightjar/media/Hls") {}

@@ -84,36 +84,36 @@ export const ReplayConfigUpdate = Schema.Struct(configFields)
 export type ReplayConfigUpdate = typeof ReplayConfigUpdate.Type
 
 /** In force until somebody changes it. */
-export const defaultReplayConfig: ReplayConfigUpdate = { sessionSeconds: 21_600, sessionsPerUser: 64, maxIntervalHours: 168 }
+export const defaultReplayConfig: ReplayConfigUpdate = {
+  sessionSeconds: 21_600,
+  sessionsPerUser: 64,
+  maxIntervalHours: 168,
+}
 
 /** Never existed, or ended so long ago that nothing is known of it. */
-export class ReplaySessionNotFound extends Schema.TaggedError<ReplaySessionNotFound>()(
-  "ReplaySessionNotFound",
-  {},
-  { httpApiStatus: 404 },
-) {
+export class ReplaySessionNotFound
+  extends Schema.TaggedError<ReplaySessionNotFound>()("ReplaySessionNotFound", {}, { httpApiStatus: 404 })
+{
   override get message(): string {
     return "There is no such replay session."
   }
 }
 
 /** It existed and has ended: expired, or revoked. */
-export class ReplaySessionEnded extends Schema.TaggedError<ReplaySessionEnded>()(
-  "ReplaySessionEnded",
-  { state: Schema.Literals(["expired", "revoked"]) },
-  { httpApiStatus: 410 },
-) {
+export class ReplaySessionEnded extends Schema.TaggedError<ReplaySessionEnded>()("ReplaySessionEnded", {
+  state: Schema.Literals(["expired", "revoked"]),
+}, { httpApiStatus: 410 }) {
   override get message(): string {
     return `This replay session is ${this.state}; ask for a new one.`
   }
 }
 
 /** Nothing was recorded in the interval, or it has been deleted since. */
-export class FootageNotFound extends Schema.TaggedError<FootageNotFound>()(
-  "FootageNotFound",
-  { start: Instant, end: Schema.NullOr(Instant) },
-  { httpApiStatus: 404 },
-) {
+export class FootageNotFound
+  extends Schema.TaggedError<FootageNotFound>()("FootageNotFound", { start: Instant, end: Schema.NullOr(Instant) }, {
+    httpApiStatus: 404,
+  })
+{
   override get message(): string {
     const end = this.end === null ? "now" : new Date(this.end).toISOString()
     return `There is no footage between ${new Date(this.start).toISOString()} and ${end}.`
@@ -121,11 +121,11 @@ export class FootageNotFound extends Schema.TaggedError<FootageNotFound>()(
 }
 
 /** No file of that name belongs to the session, or its footage has been deleted. */
-export class ReplayFileNotFound extends Schema.TaggedError<ReplayFileNotFound>()(
-  "ReplayFileNotFound",
-  { filename: Schema.String },
-  { httpApiStatus: 404 },
-) {
+export class ReplayFileNotFound
+  extends Schema.TaggedError<ReplayFileNotFound>()("ReplayFileNotFound", { filename: Schema.String }, {
+    httpApiStatus: 404,
+  })
+{
   override get message(): string {
     return `This replay session has no file ${this.filename}.`
   }

@@ -7,10 +7,10 @@
  * 3. What a growing playlist has listed keeps its place: a file deleted meanwhile stays as gaps, from memory of the latest
  *    `rememberedSources` growing sources.
  */
-import { createHash } from "node:crypto"
-import { Clock, Effect } from "effect"
 import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
+import { Clock, Effect } from "effect"
+import { createHash } from "node:crypto"
 import type { HlsSource } from "../hls.ts"
 import type { IndexEntry, Storage } from "../storage.ts"
 import { isFinished, isSettled, type LayoutOf } from "./layouts.ts"
@@ -43,7 +43,8 @@ const rememberedSources = 64
 /** Index reads under way at a time: enough to keep a disk busy, few enough to leave the thread pool to the recorder. */
 const readsAtATime = 4
 
-const layoutKey = ({ content, grouping }: Layout) => `${content.kind === "text" ? "t" : prefixOf(content)}/${grouping.targetTicks}`
+const layoutKey = ({ content, grouping }: Layout) =>
+  `${content.kind === "text" ? "t" : prefixOf(content)}/${grouping.targetTicks}`
 
 const initOf = (file: SegmentFile, layout: Layout): string | null => {
   if (layout.content.kind === "text") return null
@@ -73,32 +74,39 @@ export const makeGatherer = (storage: Storage["Service"]) => {
   })
 
   /** The part of one file; `complete`: nothing will be added to it within the interval. */
-  const placeFile = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, file: SegmentFile, state: FileState) {
-    const { key, parameters } = yield* factsOf(file)
-    const layout = layoutOf(parameters)
-    const place = (part: Part): PlacedPart => ({
-      file,
-      part,
-      parameters,
-      parametersKey: `${key}/${layoutKey(layout)}`,
-      init: initOf(file, layout),
-      lost: false,
-    })
-    const cacheKey = `${file.id}/${layoutKey(layout)}`
-    const whole = file.sealed && liesWithin(file, source)
-    const known = whole ? parts.get(cacheKey) : undefined
-    if (known !== undefined) return { placed: place(known), passedEnd: false, longest: 0 }
-    const entries = yield* storage.index(file)
-    const passedEnd = source.end !== null && (entries.at(-1)?.startMs ?? 0) >= source.end
-    const range = whole ? { from: 0, to: entries.length } : entriesWithin(entries, source.start, source.end)
-    const part = partOf(file.id, entries, segmentsOf(entries, range, layout.grouping, state.complete || passedEnd), layout)
-    if (whole && part !== null) parts.set(cacheKey, part)
-    return {
-      placed: part === null ? null : place(part),
-      passedEnd,
-      longest: state.growing ? longestSeconds(entries, layout) : 0,
-    }
-  })
+  const placeFile = Effect.fnUntraced(
+    function*(source: HlsSource, layoutOf: LayoutOf, file: SegmentFile, state: FileState) {
+      const { key, parameters } = yield* factsOf(file)
+      const layout = layoutOf(parameters)
+      const place = (part: Part): PlacedPart => ({
+        file,
+        part,
+        parameters,
+        parametersKey: `${key}/${layoutKey(layout)}`,
+        init: initOf(file, layout),
+        lost: false,
+      })
+      const cacheKey = `${file.id}/${layoutKey(layout)}`
+      const whole = file.sealed && liesWithin(file, source)
+      const known = whole ? parts.get(cacheKey) : undefined
+      if (known !== undefined) return { placed: place(known), passedEnd: false, longest: 0 }
+      const entries = yield* storage.index(file)
+      const passedEnd = source.end !== null && (entries.at(-1)?.startMs ?? 0) >= source.end
+      const range = whole ? { from: 0, to: entries.length } : entriesWithin(entries, source.start, source.end)
+      const part = partOf(
+        file.id,
+        entries,
+        segmentsOf(entries, range, layout.grouping, state.complete || passedEnd),
+        layout,
+      )
+      if (whole && part !== null) parts.set(cacheKey, part)
+      return {
+        placed: part === null ? null : place(part),
+        passedEnd,
+        longest: state.growing ? longestSeconds(entries, layout) : 0,
+      }
+    },
+  )
 
   const gather = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, kind: string) {
     const settled = isSettled(source, yield* Clock.currentTimeMillis)
@@ -108,11 +116,11 @@ export const makeGatherer = (storage: Storage["Service"]) => {
       placeFile(source, layoutOf, file, {
         complete: settled || file.sealed || file !== last,
         growing: file === last && !isFinished(source),
-      }).pipe(
-        Effect.catchTag("StorageError", (error) =>
-          Effect.as(Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message), null)),
-      ), { concurrency: readsAtATime })
-    const present = placed.flatMap((one) => one?.placed == null ? [] : [one.placed])
+      }).pipe(Effect.catchTag("StorageError", (error) =>
+        Effect.as(Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message), null))), {
+      concurrency: readsAtATime,
+    })
+    const present = placed.flatMap((one) => one === null || one.placed === null ? [] : [one.placed])
     const all = isFinished(source) ? present : withLost(published.get(`${kind}/${keyOf(source)}`) ?? [], present)
     if (!isFinished(source)) published.set(`${kind}/${keyOf(source)}`, all)
     return {

@@ -32,14 +32,17 @@ const keysGrouping = group(16)
 const finishedTextGrouping = group(60)
 
 /** The interval was over when the session began. */
-export const isFinished = (source: HlsSource): boolean => source.end !== null && source.end + settleMs <= source.createdAt
+export const isFinished = (source: HlsSource): boolean =>
+  source.end !== null && source.end + settleMs <= source.createdAt
 
-/** Whether the interval is over now. */
-export const isSettled = (source: HlsSource, nowMs: number): boolean => source.end !== null && source.end + settleMs <= nowMs
+/** Whether the interval is over now; once over it stays so, even if the clock is set back. */
+export const isSettled = (source: HlsSource, nowMs: number): boolean =>
+  source.end !== null && source.end + settleMs <= Math.max(nowMs, source.createdAt)
 
 /** Browsers' media sources refuse G.711 in MP4. */
 export const offersSound = (source: HlsSource, parameters: TrackParameters): boolean =>
-  source.speed < keyPictureSpeed && parameters.audio !== null && parameters.audio.codec !== "pcmu" && parameters.audio.codec !== "pcma"
+  source.speed < keyPictureSpeed && parameters.audio !== null && parameters.audio.codec !== "pcmu" &&
+  parameters.audio.codec !== "pcma"
 
 const variantOf = (source: HlsSource, parameters: TrackParameters): Variant => {
   if (source.speed >= keyPictureSpeed) {

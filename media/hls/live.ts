@@ -5,9 +5,9 @@
  * 1. A playlist is made anew only when its footage changed: its entity tag comes from what the storage holds in memory.
  * 2. Memory is bounded by the constants here and in `footage.ts`, whatever the number of sessions.
  */
-import { createHash } from "node:crypto"
-import { Clock, Effect, Layer } from "effect"
 import { FootageNotFound } from "#schema/replay.ts"
+import { Clock, Effect, Layer } from "effect"
+import { createHash } from "node:crypto"
 import { Hls, type HlsPlaylist, type HlsSource } from "../hls.ts"
 import { Storage } from "../storage.ts"
 import { filesOf, type Gathered, keyOf, makeGatherer } from "./footage.ts"
@@ -31,19 +31,21 @@ export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
     const playlists = makeLru<HlsPlaylist>(rememberedPlaylists, (playlist) => playlist.text.length)
 
     const etagOf = Effect.fnUntraced(function*(source: HlsSource, kind: PlaylistKind) {
-      const hash = createHash("sha1").update(`${kind}/${keyOf(source)}/${isSettled(source, yield* Clock.currentTimeMillis)}`)
+      const hash = createHash("sha1").update(
+        `${kind}/${keyOf(source)}/${isSettled(source, yield* Clock.currentTimeMillis)}`,
+      )
       for (const file of filesOf(storage, source)) hash.update(`/${file.id}.${file.fragments}.${file.sealed}`)
       return hash.digest("base64url")
     })
 
     const textOf = (source: HlsSource, kind: PlaylistKind, gathered: Gathered): string | null =>
-      kind === "master"
-        ? masterPlaylist(gathered.parts, {
+      kind === "master" ?
+        masterPlaylist(gathered.parts, {
           playlist: "playlist.m3u8",
           subtitles: "subtitle-playlist.m3u8",
           sound: (parameters) => offersSound(source, parameters),
-        })
-        : mediaPlaylist(gathered.parts, {
+        }) :
+        mediaPlaylist(gathered.parts, {
           type: isFinished(source) ? "VOD" : "EVENT",
           ended: gathered.ended,
           startMs: source.start,

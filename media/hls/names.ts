@@ -20,7 +20,13 @@ export type Variant =
 
 export type ResourceName =
   | { readonly kind: "init"; readonly fileId: string; readonly sound: boolean }
-  | { readonly kind: "media"; readonly fileId: string; readonly variant: Variant; readonly offset: number; readonly bytes: number }
+  | {
+    readonly kind: "media"
+    readonly fileId: string
+    readonly variant: Variant
+    readonly offset: number
+    readonly bytes: number
+  }
   | { readonly kind: "text"; readonly fileId: string; readonly offset: number; readonly bytes: number }
 
 /** What stands in front of the range: `a` all, `v` video, `k<step>` keys, `t` text. */
@@ -53,7 +59,11 @@ const mediaPattern = new RegExp(`^(a|v|k[1-9][0-9]{0,4})-(${uuid})-(${count})-($
 const textPattern = new RegExp(`^t-(${uuid})-(${count})-(${count})\\.vtt$`)
 
 const variantOf = (prefix: string): Variant =>
-  prefix === "a" ? { kind: "all" } : prefix === "v" ? { kind: "video" } : { kind: "keys", stepMs: Number(prefix.slice(1)) }
+  prefix === "a" ?
+    { kind: "all" } :
+    prefix === "v" ?
+    { kind: "video" } :
+    { kind: "keys", stepMs: Number(prefix.slice(1)) }
 
 export const parseName = (text: string): ResourceName | null => {
   const init = initPattern.exec(text)

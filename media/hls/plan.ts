@@ -39,7 +39,11 @@ export interface Grouping {
 const seconds = (value: number) => value * videoClockHz
 
 /** Footage that is complete: fewer, longer segments keep the playlist of a day small. */
-export const finishedGrouping: Grouping = { targetTicks: seconds(4), minimumTicks: seconds(2), maximumTicks: seconds(6) }
+export const finishedGrouping: Grouping = {
+  targetTicks: seconds(4),
+  minimumTicks: seconds(2),
+  maximumTicks: seconds(6),
+}
 /** Footage that still grows: short segments keep a player close to the present. */
 export const growingGrouping: Grouping = { targetTicks: seconds(2), minimumTicks: seconds(2), maximumTicks: seconds(6) }
 
@@ -51,8 +55,8 @@ const largestHoleTicks = seconds(0.5)
 
 /** Whether a decoder and its clock can go on from one fragment to the next, both being of one epoch and one set of parameters. */
 export const continues = (previous: IndexEntry, next: IndexEntry): boolean =>
-  !next.discontinuity
-  && Math.abs(next.decodeTicks - (previous.decodeTicks + previous.durationTicks)) <= largestHoleTicks
+  !next.discontinuity &&
+  Math.abs(next.decodeTicks - (previous.decodeTicks + previous.durationTicks)) <= largestHoleTicks
 
 /**
  * The entries of a file that an interval needs, `[from, to)`: those that overlap it, and before them those back to the key
@@ -128,8 +132,8 @@ export const segmentsOf = (
 }
 
 const isLongEnough = (length: number, lastGroupTicks: number, grouping: Grouping): boolean =>
-  length >= grouping.targetTicks - toleranceTicks
-  || (length >= grouping.minimumTicks - toleranceTicks && length + lastGroupTicks > grouping.maximumTicks + toleranceTicks)
+  length >= grouping.targetTicks - toleranceTicks ||
+  (length >= grouping.minimumTicks - toleranceTicks && length + lastGroupTicks > grouping.maximumTicks + toleranceTicks)
 
 /**
  * The pictures of a segment that a fast player is shown: key fragments at least `stepTicks` apart. The first key fragment is

@@ -13,8 +13,8 @@
  * 2. `EXT-X-MAP` stands wherever the initialization changes, and only there.
  * 3. A growing playlist only appends: media sequence and discontinuity sequence stay 0.
  */
-import type { SegmentFile } from "#schema/record.ts"
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import type { Part } from "./parts.ts"
 import { continues } from "./plan.ts"
 
@@ -44,10 +44,10 @@ export interface PlaylistOptions {
 
 /** Whether the second part goes on where the first ended, for decoder and clock alike. */
 export const joins = (previous: PlacedPart, next: PlacedPart): boolean =>
-  previous.file.epoch === next.file.epoch
-  && previous.file.nodeId === next.file.nodeId
-  && previous.parametersKey === next.parametersKey
-  && continues(previous.part.last, next.part.first)
+  previous.file.epoch === next.file.epoch &&
+  previous.file.nodeId === next.file.nodeId &&
+  previous.parametersKey === next.parametersKey &&
+  continues(previous.part.last, next.part.first)
 
 const gapped = (text: string) => text.replaceAll("#EXTINF", "#EXT-X-GAP\n#EXTINF")
 
@@ -59,7 +59,9 @@ const targetSeconds = (parts: ReadonlyArray<PlacedPart>) =>
 const initsOf = (parts: ReadonlyArray<PlacedPart>): ReadonlyMap<string, string> => {
   const inits = new Map<string, string>()
   for (const placed of parts) {
-    if (placed.init !== null && !placed.lost && !inits.has(placed.parametersKey)) inits.set(placed.parametersKey, placed.init)
+    if (placed.init !== null && !placed.lost && !inits.has(placed.parametersKey)) {
+      inits.set(placed.parametersKey, placed.init)
+    }
   }
   return inits
 }

@@ -5,14 +5,15 @@
  * 1. A name is served only if its file belongs to the source and its range is one of whole fragments that the interval needs.
  * 2. Reading holds one chunk, or one fragment where sound is hidden, or the key pictures of one segment, never more.
  */
-import { type FileHandle, open } from "node:fs/promises"
-import { Effect, Stream } from "effect"
 import { videoClockHz } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { ReplayFileNotFound } from "#schema/replay.ts"
+import { Effect, Stream } from "effect"
+import { type FileHandle, open } from "node:fs/promises"
+import { type Picture, writeFragment } from "../fmp4/fragment-writer.ts"
 import type { HlsMedia, HlsSource, HlsText } from "../hls.ts"
 import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
-import { BoxError, firstPicture, hideFragmentSound, hideSound, keyFragment, type KeyPicture, videoTrackOf } from "./boxes.ts"
+import { BoxError, firstPicture, hideFragmentSound, hideSound, videoTrackOf } from "./boxes.ts"
 import { filesOf } from "./footage.ts"
 import { parseName, type ResourceName } from "./names.ts"
 import { entriesWithin, keyEntries } from "./plan.ts"
@@ -51,10 +52,10 @@ const readExactly = async (handle: FileHandle, from: number, length: number): Pr
 const withHandle = <A>(path: string, file: SegmentFile, use: (handle: FileHandle) => Stream.Stream<A, StorageError>) =>
   Stream.unwrap(
     Effect.map(
-      Effect.acquireRelease(
-        Effect.tryPromise({ try: () => open(path, "r"), catch: damaged(file) }),
-        (handle) => Effect.promise(() => handle.close()),
-      ),
+      Effect.acquireRelease(Effect.tryPromise({ try: () => open(path, "r"), catch: damaged(file) }), (handle) =>
+        Effect.promise(() =>
+          handle.close()
+        )),
       use,
     ),
   )
@@ -64,9 +65,7 @@ const pieces = (
   file: SegmentFile,
   list: ReadonlyArray<() => Promise<Uint8Array>>,
 ): Stream.Stream<Uint8Array, StorageError> =>
-  Stream.fromIterable(list).pipe(
-    Stream.mapEffect((piece) => Effect.tryPromise({ try: piece, catch: damaged(file) })),
-  )
+  Stream.fromIterable(list).pipe(Stream.mapEffect((piece) => Effect.tryPromise({ try: piece, catch: damaged(file) })))
 
 const plainPieces = (handle: FileHandle, from: number, to: number) => {
   const list: Array<() => Promise<Uint8Array>> = []
@@ -78,7 +77,13 @@ const plainPieces = (handle: FileHandle, from: number, to: number) => {
 }
 
 /** Fragments that overlap `[from, to)` of the file, sound hidden, cut to it. */
-const silentPieces = (handle: FileHandle, entries: ReadonlyArray<IndexEntry>, video: number, from: number, to: number) =>
+const silentPieces = (
+  handle: FileHandle,
+  entries: ReadonlyArray<IndexEntry>,
+  video: number,
+  from: number,
+  to: number,
+) =>
   entries.filter((entry) => entry.offset < to && entry.offset + entry.bytes > from).map((entry) => async () => {
     const bytes = await readExactly(handle, entry.offset, entry.bytes)
     hideFragmentSound(bytes, video)
@@ -98,22 +103,30 @@ const readPicture = async (handle: FileHandle, entry: IndexEntry, video: number)
       throw new BoxError({ detail: `Picture of the fragment at ${entry.offset} lies outside of it` })
     }
     const end = picture.offset + picture.bytes
-    const data = end <= length
-      ? head.subarray(picture.offset, end)
-      : await readExactly(handle, entry.offset + picture.offset, picture.bytes)
-    return { data, compositionTicks: picture.compositionTicks }
+    const data = end <= length ?
+      head.subarray(picture.offset, end) :
+      await readExactly(handle, entry.offset + picture.offset, picture.bytes)
+    return { data, offsetTicks: picture.offsetTicks }
   }
 }
 
-const readKeys = async (path: string, entries: ReadonlyArray<IndexEntry>, endTicks: number, video: number) => {
+/** A fragment of key pictures alone, each shown until the next. */
+const readKeys = async (path: string, entries: ReadonlyArray<IndexEntry>, last: IndexEntry, video: number) => {
   await using handle = await open(path, "r")
-  const pictures: Array<KeyPicture> = []
-  for (const [i, entry] of entries.entries()) {
-    const picture = await readPicture(handle, entry, video)
-    const until = entries[i + 1]?.decodeTicks ?? endTicks
-    pictures.push({ ...picture, decodeTicks: entry.decodeTicks, durationTicks: Math.max(1, until - entry.decodeTicks) })
+  const pictures: Array<Picture> = []
+  for (const entry of entries) {
+    pictures.push({ ...await readPicture(handle, entry, video), key: true, decodeTicks: entry.decodeTicks })
   }
-  return keyFragment(pictures, video, 1 + Math.floor((entries[0]?.offset ?? 0) / 8) % 0x7fffffff)
+  const fragment = writeFragment({
+    sequence: 1,
+    pictures,
+    endTicks: last.decodeTicks + last.durationTicks,
+    audio: [],
+    startMs: (entries[0] as IndexEntry).startMs,
+    endMs: last.endMs,
+    discontinuity: false,
+  })
+  return Buffer.concat(fragment.parts)
 }
 
 const inMemory = (bytes: Uint8Array, contentType: string, etag: string): HlsMedia => ({
@@ -160,14 +173,18 @@ export const makeResources = (storage: Storage["Service"]) => {
     const used = entries.slice(range.from, range.to)
     if (name.variant.kind === "video") {
       const read: HlsMedia["read"] = (from, to) =>
-        withHandle(path, file, (handle) => pieces(file, silentPieces(handle, used, video, name.offset + from, name.offset + to)))
+        withHandle(
+          path,
+          file,
+          (handle) => pieces(file, silentPieces(handle, used, video, name.offset + from, name.offset + to)),
+        )
       return { ...shape, bytes: name.bytes, read }
     }
     const keys = keyEntries(entries, range, name.variant.stepMs * videoClockHz / 1000)
     const last = entries[range.to - 1] as IndexEntry
     if (keys.length === 0) return null
     const bytes = yield* Effect.tryPromise({
-      try: () => readKeys(path, keys, last.decodeTicks + last.durationTicks, video),
+      try: () => readKeys(path, keys, last, video),
       catch: damaged(file),
     })
     return inMemory(bytes, shape.contentType, shape.etag)
@@ -195,7 +212,10 @@ export const makeResources = (storage: Storage["Service"]) => {
   })
 
   /** A file that is gone is a file that is not there; other troubles of the disk stay what they are. */
-  const resource = (source: HlsSource, filename: string): Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError> => {
+  const resource = (
+    source: HlsSource,
+    filename: string,
+  ): Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError> => {
     const missing = Effect.fail(new ReplayFileNotFound({ filename: filename.slice(0, 128) }))
     return lookUp(source, filename).pipe(
       Effect.catchTag("StorageError", (error) => error.code === "ENOENT" ? Effect.succeed(null) : Effect.fail(error)),

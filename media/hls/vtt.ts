@@ -90,7 +90,10 @@ const runsOf = (parts: ReadonlyArray<PlacedPart>): ReadonlyArray<Run> => {
     const [head, ...rest] = placed.part.runs
     if (head === undefined) continue
     const open = previous !== undefined && joins(previous, placed) ? runs.pop() : undefined
-    runs.push(open === undefined ? head : { first: open.first, endMs: head.endMs, ticks: open.ticks + head.ticks }, ...rest)
+    runs.push(
+      open === undefined ? head : { first: open.first, endMs: head.endMs, ticks: open.ticks + head.ticks },
+      ...rest,
+    )
     previous = placed
   }
   return runs
@@ -108,9 +111,9 @@ export const metadataOf = (parts: ReadonlyArray<PlacedPart>, gaps: ReadonlyArray
     const data = {
       start: new Date(run.first.startMs).toISOString(),
       end: new Date(run.endMs).toISOString(),
-      gapBefore: gap === undefined
-        ? null
-        : { start: new Date(gap.start).toISOString(), end: new Date(gap.end).toISOString(), cause: gap.cause },
+      gapBefore: gap === undefined ?
+        null :
+        { start: new Date(gap.start).toISOString(), end: new Date(gap.end).toISOString(), cause: gap.cause },
     }
     lines.push(cue(atMs, atMs + run.ticks / ticksPerMs, JSON.stringify(data)))
     atMs += run.ticks / ticksPerMs
