@@ -1,0 +1,166 @@
+/**
+ * Who serves which slot, with which epoch: claimed at start, read again and again, moved by compare-and-set.
+ *
+ * Invariants
+ * 1. A node has one home slot for life, the lowest that was free when it first came. A cluster has 64.
+ * 2. The epoch of a slot grows by exactly one with every move, and only a mover who named the epoch in force succeeds.
+ * 3. A start changes no ownership: a node whose slot is served by another finds it so, and waits to be given it back.
+ * 4. What this node serves is what was last read successfully: an outage of the database takes nothing from it.
+ */
+import { Clock, Context, Effect, Layer, Schema, type Stream, SubscriptionRef } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { NodeId } from "#schema/common.ts"
+import { entityId, isSlot, type Slot, slots, StaleEpoch } from "#schema/ownership.ts"
+import { NodeIdentity } from "./identity.ts"
+
+/** One slot that was claimed. */
+export interface Owner {
+  readonly slot: Slot
+  /** The node that serves it now. */
+  readonly nodeId: NodeId
+  /** The node whose home it is. */
+  readonly homeNodeId: NodeId
+  /** `host:port` of the serving node's runner. */
+  readonly address: string
+  readonly epoch: number
+}
+
+/** All 64 slots are the homes of other nodes. */
+export class NoFreeSlot extends Schema.TaggedError<NoFreeSlot>()("NoFreeSlot", {}) {
+  override get message(): string {
+    return "This cluster has 64 nodes already; remove one before another joins"
+  }
+}
+
+export class Ownership extends Context.Service<Ownership, {
+  readonly nodeId: NodeId
+  /** This node's home; new cameras and sessions go here. */
+  readonly slot: Slot
+  /** Reads the owners now, and tells `changes` if they differ. */
+  readonly refresh: Effect.Effect<ReadonlyArray<Owner>, SqlError.SqlError>
+  /** As last read, ordered by slot. */
+  readonly owners: Effect.Effect<ReadonlyArray<Owner>>
+  /** The owners at once, then each change of them; a slow reader sees the newest and may miss some between. */
+  readonly changes: Stream.Stream<ReadonlyArray<Owner>>
+  /** The epoch with which this node serves `slot`, `null` where it does not. */
+  readonly epochOf: (slot: Slot) => Effect.Effect<number | null>
+  /**
+   * Gives `slot` to `nodeId` (a takeover by this node, or a failback to its home) if `epoch` is in force.
+   * @returns The new owner, its epoch larger by one.
+   */
+  readonly move: (slot: Slot, nodeId: NodeId, epoch: number) => Effect.Effect<Owner, StaleEpoch | SqlError.SqlError>
+  /** The id of an entity that is at home on this node. */
+  readonly entityId: (id: string) => string
+}>()("nightjar/cluster/Ownership") {}
+
+export interface OwnershipOptions {
+  /** Name of the node for people. */
+  readonly name: string
+  /** Where other nodes reach this one's runner, `host:port`. */
+  readonly address: string
+}
+
+interface Row {
+  readonly slot: string
+  readonly nodeId: string
+  readonly homeNodeId: string
+  readonly address: string
+  readonly epoch: string | number | bigint
+}
+
+const same = (a: ReadonlyArray<Owner>, b: ReadonlyArray<Owner>): boolean =>
+  a.length === b.length &&
+  a.every((owner, n) => {
+    const other = b[n]!
+    return owner.slot === other.slot && owner.nodeId === other.nodeId && owner.epoch === other.epoch && owner.address === other.address
+  })
+
+/** The lowest slot that is nobody's home. */
+export const lowestFree = (taken: ReadonlySet<string>): Slot | null => slots.find((slot) => !taken.has(slot)) ?? null
+
+/** Writes this node's row and claims its slot; nodes that start at once wait for each other. */
+const claim = Effect.fnUntraced(function*(options: OwnershipOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const { nodeId, signing, transfer } = yield* NodeIdentity
+  const now = new Date(yield* Clock.currentTimeMillis)
+  return yield* sql.withTransaction(Effect.gen(function*() {
+    yield* sql`LOCK TABLE node IN SHARE ROW EXCLUSIVE MODE`
+    const rows = yield* sql<{ readonly node_id: string; readonly slot: string }>`SELECT node_id, slot FROM node`
+    const kept = rows.find((row) => row.node_id === nodeId)?.slot ?? null
+    const slot = kept !== null && isSlot(kept) ? kept : lowestFree(new Set(rows.map((row) => row.slot)))
+    if (slot === null) return yield* new NoFreeSlot()
+    yield* sql`
+      INSERT INTO node (node_id, slot, name, address, signing_key, transfer_key, created_at, started_at)
+      VALUES (${nodeId}, ${slot}, ${options.name}, ${options.address}, ${signing.publicKey}, ${transfer.publicKey}, ${now}, ${now})
+      ON CONFLICT (node_id) DO UPDATE SET name = excluded.name, address = excluded.address,
+        signing_key = excluded.signing_key, transfer_key = excluded.transfer_key, started_at = excluded.started_at`
+    yield* sql`
+      INSERT INTO group_owner (slot, node_id, epoch, changed_at) VALUES (${slot}, ${nodeId}, 1, ${now})
+      ON CONFLICT (slot) DO NOTHING`
+    return slot
+  }))
+})
+
+const readOwners: Effect.Effect<ReadonlyArray<Owner>, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) =>
+    sql<Row>`
+      SELECT o.slot, o.node_id AS "nodeId", h.node_id AS "homeNodeId", n.address, o.epoch
+      FROM group_owner o JOIN node n ON n.node_id = o.node_id JOIN node h ON h.slot = o.slot
+      ORDER BY o.slot`,
+).pipe(Effect.map((rows) =>
+  rows.flatMap((row): ReadonlyArray<Owner> =>
+    isSlot(row.slot) ?
+      [{
+        slot: row.slot,
+        nodeId: NodeId.make(row.nodeId),
+        homeNodeId: NodeId.make(row.homeNodeId),
+        address: row.address,
+        epoch: Number(row.epoch),
+      }] :
+      []
+  )
+))
+
+const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const { nodeId } = yield* NodeIdentity
+  const slot = yield* claim(options)
+  const known = yield* SubscriptionRef.make(yield* readOwners.pipe(Effect.provideService(SqlClient.SqlClient, sql)))
+
+  const refresh = readOwners.pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.tap((owners) =>
+      Effect.flatMap(SubscriptionRef.get(known), (before) => same(before, owners) ? Effect.void : SubscriptionRef.set(known, owners))
+    ),
+  )
+
+  return Ownership.of({
+    nodeId,
+    slot,
+    refresh,
+    owners: SubscriptionRef.get(known),
+    changes: SubscriptionRef.changes(known),
+    epochOf: (slot) =>
+      Effect.map(
+        SubscriptionRef.get(known),
+        (owners) => owners.find((owner) => owner.slot === slot && owner.nodeId === nodeId)?.epoch ?? null,
+      ),
+    move: (slot, to, epoch) =>
+      Effect.gen(function*() {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const moved = yield* sql`
+          UPDATE group_owner SET node_id = ${to}, epoch = epoch + 1, changed_at = ${now}
+          WHERE slot = ${slot} AND epoch = ${epoch} RETURNING slot`
+        const owner = (yield* refresh).find((owner) => owner.slot === slot)
+        if (moved.length === 0 || owner === undefined) return yield* new StaleEpoch({ slot, epoch, inForce: owner?.epoch ?? 0 })
+        return owner
+      }),
+    entityId: (id) => entityId(slot, id),
+  })
+})
+
+/** Claims the slot while it is built; wants the schema to be up to date. */
+export const layer = (
+  options: OwnershipOptions,
+): Layer.Layer<Ownership, SqlError.SqlError | NoFreeSlot, SqlClient.SqlClient | NodeIdentity> => Layer.effect(Ownership, make(options))

@@ -1,0 +1,91 @@
+/**
+ * This node as a runner of the cluster: transport, ownership, locks and the engine over them. One node alone is a cluster of one.
+ *
+ * Invariants
+ * 1. Every node has the same shard groups and as many shards in each.
+ * 2. The runner listens before it tells its address, so the address told is the one that answers.
+ */
+import { NodeCrypto } from "@effect/platform-node"
+import { Effect, Layer, Option } from "effect"
+import {
+  type MessageStorage,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  type Sharding,
+  ShardingConfig,
+  SocketRunner,
+  SqlMessageStorage,
+} from "effect/cluster"
+import { RpcSerialization } from "effect/rpc"
+import { SocketServer } from "effect/socket"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { NodeIdentity } from "./identity.ts"
+import * as Owners from "./ownership.ts"
+import * as Storage from "./runner-storage.ts"
+import * as Transport from "./socket.ts"
+
+export interface ClusterOptions extends Transport.TransportOptions {
+  /** Name of the node for people. */
+  readonly name: string
+  /** Overrides of {@link timing}, for tests. */
+  readonly timing?: Partial<ShardingConfig.ShardingConfig["Service"]>
+}
+
+/**
+ * How fast things are noticed. A node that dies is given up after `shardLockExpiration`; a change of ownership is seen within
+ * `refreshAssignmentsInterval`; a database that hangs is noticed within a third of the lock's life.
+ */
+export const timing = {
+  shardsPerGroup: 8,
+  shardLockExpiration: 9_000,
+  shardLockRefreshInterval: 3_000,
+  refreshAssignmentsInterval: 1_000,
+  runnerHealthCheckInterval: 2_000,
+  entityMessagePollInterval: 2_000,
+  entityTerminationTimeout: 5_000,
+  // Requests of one entity that wait; beyond it a caller is told at once.
+  entityMailboxCapacity: 1_024,
+  simulateRemoteSerialization: false,
+} as const satisfies Partial<ShardingConfig.ShardingConfig["Service"]>
+
+/** Where the runner of this process listens. */
+const listening = Effect.map(SocketServer.SocketServer, ({ address }) => {
+  if (address._tag === "UnixPathAddress") throw new Error("the cluster transport listens on TCP")
+  return address
+})
+
+const layerConfig = (options: ClusterOptions) =>
+  Layer.effect(
+    ShardingConfig.ShardingConfig,
+    Effect.map(listening, ({ port }) => ({
+      ...ShardingConfig.defaults,
+      ...timing,
+      ...options.timing,
+      runnerAddress: Option.some(RunnerAddress.make(options.host, port)),
+      availableShardGroups: Storage.shardGroups,
+      assignedShardGroups: ["default"],
+    })),
+  )
+
+const layerOwnership = (options: ClusterOptions) =>
+  Layer.unwrap(Effect.map(listening, ({ port }) => Owners.layer({ name: options.name, address: `${options.host}:${port}` })))
+
+/** The engine of this node. Built when the database is there; once built it lives through outages of it. */
+export const layer = (options: ClusterOptions): Layer.Layer<
+  Sharding.Sharding | Runners.Runners | MessageStorage.MessageStorage | Owners.Ownership,
+  Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot,
+  SqlClient.SqlClient | NodeIdentity
+> => {
+  const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))
+  return SocketRunner.layer.pipe(
+    Layer.provide(health),
+    Layer.provide(Transport.layerClients),
+    Layer.provideMerge(SqlMessageStorage.layer.pipe(Layer.provide(NodeCrypto.layerDigest))),
+    Layer.provide(Storage.layer),
+    Layer.provideMerge(layerOwnership(options)),
+    Layer.provide(layerConfig(options)),
+    Layer.provide(Transport.layerServer(options)),
+    Layer.provide(RpcSerialization.layerSchemaBinary()),
+  )
+}
