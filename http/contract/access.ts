@@ -27,11 +27,20 @@ import { problems } from "./errors.ts"
  */
 export type AccessRule = Permission | "signedIn" | "public" | "capability"
 
+export interface AccessAnnotation {
+  readonly rule: AccessRule
+  /** Also open to a peer on this machine that no proxy speaks for: for scrapers, which cannot sign in. */
+  readonly orLoopback: boolean
+}
+
 /** The annotation; set it by {@link access}. */
-export class Access extends Context.Service<Access, AccessRule>()("nightjar/http/Access") {}
+export class Access extends Context.Service<Access, AccessAnnotation>()("nightjar/http/Access") {}
 
 /** `HttpApiEndpoint.get(…).annotateMerge(access("camera:read"))` */
-export const access = (rule: AccessRule): Context.Context<never> => Context.make(Access, rule) as Context.Context<never>
+export const access = (
+  rule: AccessRule,
+  options: { readonly orLoopback: boolean } = { orLoopback: false },
+): Context.Context<never> => Context.make(Access, { rule, ...options }) as Context.Context<never>
 
 /** Who calls. `anonymous` only where the endpoint is `public` or a `capability`. */
 export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principal>()("nightjar/http/CurrentPrincipal") {}
@@ -57,7 +66,7 @@ export class AccessControl extends HttpApiMiddleware.Service<AccessControl, { pr
   {
     requiredForClient: true,
     security: { bearer },
-    error: problems(Unauthenticated, Forbidden),
+    error: problems(Unauthenticated, Forbidden, DependencyUnavailable),
   },
 ) {}
 

@@ -6,14 +6,22 @@
  * 2. The id is that of `nightjar`, the root that handlers are written against.
  */
 import { OpenApi } from "effect/http-api"
+import { AuthGroup } from "./auth.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
+import { describe } from "./http-openapi.ts"
+import { HttpGroup } from "./http.ts"
+import { PermissionGroup } from "./permission.ts"
 
-export class Api extends nightjar
+const groups = nightjar
   .add(HealthGroup)
-  .annotateMerge(OpenApi.annotations({
-    title: "Nightjar",
-    version: "1",
-    description: "A network video recorder cluster. Operations marked `x-nightjar-extension` go beyond the common contract.",
-  }))
-{}
+  .add(HttpGroup)
+  .add(AuthGroup)
+  .add(PermissionGroup)
+
+export class Api extends groups.annotateMerge(OpenApi.annotations({
+  title: "Nightjar",
+  version: "1",
+  description: "A network video recorder cluster. Operations marked `x-nightjar-extension` go beyond the common contract.",
+  transform: describe(groups),
+})) {}

@@ -23,6 +23,15 @@ export interface RequestInfo {
   readonly address: string
   /** The connection is encrypted as seen by the browser. */
   readonly secure: boolean
+  /** What is learnt on the way, for the access log and the metrics; the only part that changes. */
+  readonly journal: {
+    /** Path of the endpoint as declared; `null` while none was found. */
+    route: string | null
+    /** Name of the user behind the token. */
+    user: string | null
+    /** The path itself is a credential and must not be logged. */
+    secretPath: boolean
+  }
 }
 
 /** The request at hand; outside of a server (client, tests of services) it is `null`. */

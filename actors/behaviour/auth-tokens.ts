@@ -1,0 +1,142 @@
+/**
+ * The check of access tokens: JWTs by EdDSA (RFC 7519, RFC 8037, profile RFC 9068), against keys that were read before.
+ *
+ * Invariants
+ * 1. Only `alg: EdDSA` and `typ: at+jwt` with our issuer and audience pass, whatever the token's own header asks for.
+ * 2. No query per token. A token of a session that ended is refused; the list of those is as fresh as the last
+ *    `trust`, which the database's side sends every two seconds. While the database is away the last list holds, so a valid
+ *    unexpired token still verifies.
+ * 3. At most {@link remembered} verified tokens are remembered to spare the signature's cost; expiry and ended sessions are
+ *    looked at every time.
+ */
+import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import { type CryptoKey, importJWK, type JWTPayload, jwtVerify } from "jose"
+import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
+import { lifetimes } from "#schema/auth.ts"
+import { UserId, Uuid7 } from "#schema/common.ts"
+import type { UserPrincipal } from "#schema/permission.ts"
+import { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
+
+export const tokenIssuer = "nightjar"
+export const tokenAudience = "nightjar"
+/** RFC 9068, section 2.1. */
+export const tokenType = "at+jwt"
+/** Clocks of two nodes may differ by this many seconds. */
+const clockTolerance = 5
+/** Tokens, at about 1 KiB each. */
+const remembered = 1024
+/** A token of ours is below 1 KiB. */
+const longestToken = 4096
+
+/** Members of an access token beside the registered ones: `sid` session, `name` user name, `roles`. */
+const Claims = Schema.Struct({
+  sub: UserId,
+  sid: Uuid7,
+  name: Schema.String,
+  roles: Schema.Array(Schema.String),
+  exp: Schema.Int,
+})
+type Claims = typeof Claims.Type
+const decodeClaims = Schema.decodeUnknownOption(Claims)
+
+const refused = new Unauthenticated({ message: "The access token is missing, expired or not valid" })
+
+interface Trusted {
+  readonly trust: TokenTrust
+  readonly keys: ReadonlyMap<string, { readonly key: CryptoKey | Uint8Array; readonly expiresAtMs: number }>
+}
+
+const importKeys = (trust: TokenTrust, before: Trusted | null) =>
+  Effect.map(
+    Effect.forEach(trust.keys, ({ expiresAtMs, jwk }) => {
+      const known = before?.keys.get(jwk.kid)
+      return known === undefined
+        ? Effect.map(Effect.promise(() => importJWK(jwk, "EdDSA")), (key) => [jwk.kid, { key, expiresAtMs }] as const)
+        : Effect.succeed([jwk.kid, known] as const)
+    }),
+    (entries): Trusted => ({ trust, keys: new Map(entries) }),
+  )
+
+export const AccessTokensLive = Layer.sync(AccessTokens, () => {
+  let trusted: Trusted | null = null
+  /** Sessions that ended here, with the moment (epoch ms) when the last token of them is expired. */
+  const endedHere = new Map<string, number>()
+  const verified = new Map<string, Claims>()
+
+  const check = (token: string, state: Trusted, nowMs: number) =>
+    Effect.tryPromise({
+      try: () =>
+        jwtVerify(token, ({ kid }) => {
+          const known = kid === undefined ? undefined : state.keys.get(kid)
+          if (known === undefined || known.expiresAtMs <= nowMs) throw new Error("unknown key")
+          return known.key
+        }, {
+          algorithms: ["EdDSA"],
+          typ: tokenType,
+          issuer: tokenIssuer,
+          audience: tokenAudience,
+          requiredClaims: ["exp", "iat", "sub", "jti"],
+          maxTokenAge: lifetimes.accessToken + clockTolerance,
+          clockTolerance,
+          currentDate: new Date(nowMs),
+        }),
+      catch: () => refused,
+    }).pipe(
+      Effect.flatMap(({ payload }: { readonly payload: JWTPayload }) => Effect.fromOption(decodeClaims(payload))),
+      Effect.mapError(() => refused),
+      Effect.tap((claims) =>
+        Effect.sync(() => {
+          if (verified.size >= remembered) verified.delete(verified.keys().next().value!)
+          verified.set(token, claims)
+        })
+      ),
+    )
+
+  const principal = (claims: Claims, { trust }: Trusted): UserPrincipal => ({
+    kind: "user",
+    userId: claims.sub,
+    username: claims.name,
+    sessionId: claims.sid,
+    grants: trust.roles.filter((grant) => claims.roles.includes(grant.role)),
+  })
+
+  const present = Effect.suspend(() =>
+    trusted === null
+      ? Effect.fail(new DependencyUnavailable({ dependency: "database", message: "The signing keys were not read yet" }))
+      : Effect.succeed(trusted)
+  )
+
+  return AccessTokens.of({
+    verify: Effect.fnUntraced(function*(credential) {
+      const token = Redacted.value(credential)
+      // Without a token there is nothing to wait for.
+      if (token === "" || token.length > longestToken) return yield* refused
+      const state = yield* present
+      const nowMs = yield* Clock.currentTimeMillis
+      const claims = verified.get(token) ?? (yield* check(token, state, nowMs))
+      const over = claims.exp * 1000 + clockTolerance * 1000 <= nowMs
+      if (over || endedHere.has(claims.sid) || state.trust.endedSessions.has(claims.sid)) {
+        verified.delete(token)
+        return yield* refused
+      }
+      return principal(claims, state)
+    }),
+    jwks: () =>
+      Effect.gen(function*() {
+        const { trust } = yield* present
+        const nowMs = yield* Clock.currentTimeMillis
+        return { keys: trust.keys.filter((key) => key.expiresAtMs > nowMs).map((key) => key.jwk) }
+      }),
+    trust: Effect.fnUntraced(function*(known) {
+      const nowMs = yield* Clock.currentTimeMillis
+      trusted = yield* importKeys(known, trusted)
+      for (const [id, untilMs] of endedHere) if (untilMs <= nowMs) endedHere.delete(id)
+      // A key that is gone takes its tokens with it.
+      if (verified.size > 0) verified.clear()
+    }),
+    endSession: (sessionId) =>
+      Effect.map(Clock.currentTimeMillis, (nowMs) => {
+        endedHere.set(sessionId, nowMs + (lifetimes.accessToken + 2 * clockTolerance) * 1000)
+      }),
+  })
+})

@@ -1,0 +1,89 @@
+/**
+ * Identity: signing in, sessions, the own profile, and the check of access tokens.
+ *
+ * Invariants
+ * 1. {@link AccessTokens} lives as long as HTTP and asks no database: once it was told the keys, a valid unexpired token
+ *    verifies while PostgreSQL is away. {@link Auth} needs PostgreSQL and comes late.
+ * 2. A session that is ended on this node is refused at once, one that is ended on another node within seconds.
+ */
+import { Context, type Effect, type Redacted } from "effect"
+import type {
+  InvalidCredentials,
+  InvalidRefreshToken,
+  JwkSet,
+  Profile,
+  ProfileChange,
+  PublicJwk,
+  SessionState,
+  SignInLocked,
+  UsernameTaken,
+} from "#schema/auth.ts"
+import type { EpochMs } from "#schema/common.ts"
+import type { Grant, UserPrincipal } from "#schema/permission.ts"
+import type { DependencyUnavailable, Unauthenticated, VersionConflict } from "#schema/problem.ts"
+
+/** What the verification of tokens needs to know; whole, it replaces what was known before. */
+export interface TokenTrust {
+  readonly keys: ReadonlyArray<{ readonly jwk: PublicJwk; readonly expiresAtMs: EpochMs }>
+  readonly roles: ReadonlyArray<Grant>
+  /** Sessions that ended less than the lifetime of an access token ago. */
+  readonly endedSessions: ReadonlySet<string>
+}
+
+export class AccessTokens extends Context.Service<AccessTokens, {
+  /** The user that a token speaks for. `DependencyUnavailable` before the first {@link TokenTrust}. */
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<UserPrincipal, Unauthenticated | DependencyUnavailable>
+  readonly jwks: () => Effect.Effect<JwkSet, DependencyUnavailable>
+  readonly trust: (known: TokenTrust) => Effect.Effect<void>
+  /** Refuses the access tokens of a session from now on, until {@link TokenTrust} carries it or the tokens are expired. */
+  readonly endSession: (sessionId: string) => Effect.Effect<void>
+}>()("nightjar/actors/AccessTokens") {}
+
+/** Where a call comes from. */
+export interface Caller {
+  /** Address of the peer; empty when unknown. */
+  readonly address: string
+  readonly userAgent: string
+}
+
+/** What a sign-in or a refresh gives. */
+export interface SignedIn {
+  readonly accessToken: Redacted.Redacted
+  readonly refreshToken: Redacted.Redacted
+  /** Seconds. */
+  readonly expiresIn: number
+  /** Seconds until the refresh token expires. */
+  readonly refreshExpiresIn: number
+  readonly user: Profile
+}
+
+export class Auth extends Context.Service<Auth, {
+  readonly login: (
+    credentials: { readonly username: string; readonly password: Redacted.Redacted },
+    caller: Caller,
+  ) => Effect.Effect<SignedIn, InvalidCredentials | SignInLocked | DependencyUnavailable>
+  /** Rotates: the given token is used up. One that was used before ends its session. */
+  readonly refresh: (
+    token: Redacted.Redacted,
+    caller: Caller,
+  ) => Effect.Effect<SignedIn, InvalidRefreshToken | DependencyUnavailable>
+  readonly logout: (who: UserPrincipal) => Effect.Effect<void, DependencyUnavailable>
+  readonly heartbeat: (who: UserPrincipal) => Effect.Effect<SessionState, Unauthenticated | DependencyUnavailable>
+  readonly profile: (who: UserPrincipal) => Effect.Effect<Profile, Unauthenticated | DependencyUnavailable>
+  readonly updateProfile: (
+    who: UserPrincipal,
+    change: ProfileChange,
+    expectedVersion: number | null,
+  ) => Effect.Effect<Profile, Unauthenticated | VersionConflict | DependencyUnavailable>
+  readonly changeUsername: (
+    who: UserPrincipal,
+    change: { readonly username: string; readonly password: Redacted.Redacted },
+    caller: Caller,
+  ) => Effect.Effect<Profile, Unauthenticated | InvalidCredentials | SignInLocked | UsernameTaken | DependencyUnavailable>
+  /** Ends every other session of the user. */
+  readonly changePassword: (
+    who: UserPrincipal,
+    change: { readonly current: Redacted.Redacted; readonly next: Redacted.Redacted },
+    caller: Caller,
+  ) => Effect.Effect<void, Unauthenticated | InvalidCredentials | SignInLocked | DependencyUnavailable>
+}>()("nightjar/actors/Auth") {}

@@ -1,0 +1,63 @@
+/**
+ * Memory of failed sign-ins, by account and by address, kept across restarts and shared by all nodes.
+ *
+ * Invariants
+ * 1. An attempt counts as failed before its password is checked: attempts at the same moment cannot share one count.
+ * 2. The wait after a failure doubles from a second to 15 minutes; a day without attempts forgets.
+ * 3. An attempt while locked is not counted, so nobody is locked out for ever by somebody who keeps trying.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { EpochMs } from "#schema/common.ts"
+
+/** One thing that failures are counted for. */
+export interface ThrottleSubject {
+  /** `account:<name>` or `address:<ip>`. */
+  readonly subject: string
+  /** Failures that cost no wait. */
+  readonly free: number
+}
+
+const longestWaitMs = 15 * 60_000
+const forgetMs = 86_400_000
+
+/** Milliseconds to wait after the `failures`th failure. */
+export const waitAfter = (failures: number, free: number): number =>
+  failures < free ? 0 : Math.min(longestWaitMs, 1000 * 2 ** Math.min(failures - free, 30))
+
+export const AuthThrottleStore = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** Counts an attempt for all subjects, or answers (epoch ms) until when one of them is locked. */
+  begin: (subjects: ReadonlyArray<ThrottleSubject>, nowMs: EpochMs) =>
+    sql.withTransaction(Effect.gen(function*() {
+      const now = new Date(nowMs)
+      const counted: Array<{ readonly subject: string; readonly failures: number; readonly free: number }> = []
+      let lockedUntil = 0
+      // In one order everywhere, so that two attempts never wait for each other in a circle.
+      for (const one of subjects.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))) {
+        const [row] = (yield* sql`
+          INSERT INTO auth_throttle (subject, failures, locked_until, updated_at) VALUES (${one.subject}, 0, ${now}, ${now})
+          ON CONFLICT (subject) DO UPDATE SET updated_at = excluded.updated_at,
+            failures = CASE WHEN auth_throttle.updated_at < ${new Date(nowMs - forgetMs)} THEN 0 ELSE auth_throttle.failures END
+          RETURNING failures, locked_until AS "lockedUntil"`) as unknown as [{ failures: number; lockedUntil: Date }]
+        counted.push({ ...one, failures: row.failures + 1 })
+        lockedUntil = Math.max(lockedUntil, row.lockedUntil.getTime())
+      }
+      if (lockedUntil > nowMs) return lockedUntil
+      for (const one of counted) {
+        yield* sql`
+          UPDATE auth_throttle SET failures = ${one.failures},
+            locked_until = ${new Date(nowMs + waitAfter(one.failures, one.free))}
+          WHERE subject = ${one.subject}`
+      }
+      return null
+    })),
+  /** The attempt succeeded: the account is forgotten, the address gets its count back. */
+  succeed: (account: string, address: string | null, nowMs: EpochMs) =>
+    Effect.all([
+      sql`DELETE FROM auth_throttle WHERE subject = ${account}`,
+      sql`
+        UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${new Date(nowMs)}
+        WHERE subject = ${address ?? ""}`,
+    ], { discard: true }),
+}))
+export type AuthThrottleStore = Effect.Success<typeof AuthThrottleStore>

@@ -1,0 +1,64 @@
+/**
+ * Who may call: the implementation of the contract's {@link AccessControl}.
+ *
+ * Invariants
+ * 1. The decision is made before anything of the request is decoded: 401 and 403 tell nothing of the input.
+ * 2. An endpoint without an access rule is denied.
+ */
+import { Context, Effect, Layer, Option, type Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { AccessTokens } from "#actors/protocol/auth.ts"
+import { anonymous, decide, type Principal } from "#schema/permission.ts"
+import { Forbidden } from "#schema/problem.ts"
+import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
+import { CurrentRequest } from "../contract/errors.ts"
+
+const loopback = /^(127\.|::1$|::ffff:127\.)/
+
+/** A peer on this machine that speaks for itself: a reverse proxy adds one of these headers. */
+const fromThisMachine = Effect.gen(function*() {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const info = yield* CurrentRequest
+  const proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].some((name) => request.headers[name] !== undefined)
+  return info !== null && loopback.test(info.address) && !proxied
+})
+
+export const AccessControlLive = Layer.effect(
+  AccessControl,
+  Effect.gen(function*() {
+    const tokens = yield* AccessTokens
+
+    const principalOf = Effect.fnUntraced(function*(credential: Redacted.Redacted) {
+      const principal = yield* tokens.verify(credential)
+      const info = yield* CurrentRequest
+      if (info !== null) info.journal.user = principal.username
+      return principal
+    })
+
+    const admit = Effect.fnUntraced(function*(credential: Redacted.Redacted, access: AccessAnnotation | null) {
+      if (access === null) return yield* new Forbidden({ message: "This operation declares no permission and is closed" })
+      const { rule } = access
+      if (rule === "public" || rule === "capability") return anonymous as Principal
+      if (access.orLoopback && (yield* fromThisMachine)) return anonymous as Principal
+      const principal = yield* principalOf(credential)
+      if (rule === "signedIn") return principal as Principal
+      const decision = decide(principal, rule)
+      if (!decision.allowed) return yield* new Forbidden({ message: decision.reason })
+      return principal as Principal
+    })
+
+    return AccessControl.of({
+      bearer: Effect.fnUntraced(function*(handler, { credential, endpoint, group }) {
+        const annotations = Context.merge(group.annotations, endpoint.annotations)
+        const access = Option.getOrNull(Context.getOption(annotations, Access))
+        const info = yield* CurrentRequest
+        if (info !== null) {
+          info.journal.route = endpoint.path
+          info.journal.secretPath = access?.rule === "capability"
+        }
+        const principal = yield* admit(credential, access)
+        return yield* Effect.provideService(handler, CurrentPrincipal, principal)
+      }),
+    })
+  }),
+)

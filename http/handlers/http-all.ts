@@ -1,0 +1,8 @@
+/** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
+import { Layer } from "effect"
+import { AuthHandlers } from "./auth.ts"
+import { HealthHandlers } from "./health.ts"
+import { HttpHandlers } from "./http.ts"
+import { PermissionHandlers } from "./permission.ts"
+
+export const AllHandlers = Layer.mergeAll(HealthHandlers, HttpHandlers, AuthHandlers, PermissionHandlers)

@@ -1,0 +1,127 @@
+/**
+ * What holds for every operation: the implementation of the contract's {@link Conventions}.
+ *
+ * Invariants
+ * 1. Faults of the input are told all at once, each with a JSON Pointer whose first token is the part of the request.
+ * 2. An operation that does not stream answers within the time limit, with 503 if need be; its work is interrupted then.
+ * 3. A `POST` of a signed-in user with an `Idempotency-Key` runs once: whoever repeats it gets the same answer, marked by
+ *    `idempotency-replayed`.
+ */
+import { Effect, Layer, SchemaIssue } from "effect"
+import { type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { createHash } from "node:crypto"
+import { Idempotency, type IdempotentRequest } from "#actors/protocol/http.ts"
+import { BadRequest, type InputFault, PayloadTooLarge, RequestTimedOut } from "#schema/problem.ts"
+import { Conventions, CurrentPrincipal } from "../contract/access.ts"
+import { marksOf } from "../contract/conventions.ts"
+
+export interface ConventionOptions {
+  /** Milliseconds that a request may take unless it streams. */
+  readonly requestTimeoutMs: number
+  /** Largest JSON body. */
+  readonly maxBodyBytes: number
+}
+
+const issues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** RFC 6901, section 3. */
+const token = (part: PropertyKey) => String(part).replaceAll("~", "~0").replaceAll("/", "~1")
+
+const faultsOf = (error: HttpApiError.HttpApiSchemaError): ReadonlyArray<InputFault> =>
+  issues(error.cause.issue).issues.map((issue) => {
+    const path = (issue.path ?? []).map((segment) => token(typeof segment === "object" ? segment.key : segment))
+    return { pointer: ["", error.kind.toLowerCase(), ...path].join("/"), message: issue.message }
+  })
+
+const badInput = (error: HttpApiError.HttpApiSchemaError): Effect.Effect<never, BadRequest> => {
+  // What we send does not fit our own contract: a mistake of ours.
+  if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
+  const errors = faultsOf(error)
+  return Effect.fail(new BadRequest({ message: errors.map((fault) => `${fault.pointer}: ${fault.message}`).join("; "), errors }))
+}
+
+const isHttpError = (defect: unknown): defect is HttpServerError.HttpServerError =>
+  typeof defect === "object" && defect !== null && "_tag" in defect && defect._tag === "HttpServerError"
+
+/** A body that could not be read is a defect to the library, and the client's doing to us. */
+const unreadable = (defect: unknown, maxBodyBytes: number): Effect.Effect<never, PayloadTooLarge | BadRequest> => {
+  if (!isHttpError(defect) || defect.reason._tag !== "RequestParseError") return Effect.die(defect)
+  return Effect.fail(
+    defect.reason.reason === "BodyTooLarge"
+      ? new PayloadTooLarge({ message: `A body may have ${maxBodyBytes} bytes`, limitBytes: maxBodyBytes })
+      : new BadRequest({ message: "The body cannot be read", errors: [] }),
+  )
+}
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/
+/** Largest answer that is kept. */
+const maxKeptBytes = 256 * 1024
+
+/** The request as the idempotency store knows it; `null` where the key does not apply. */
+const idempotentRequest = Effect.gen(function*() {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const key = request.headers["idempotency-key"]
+  const principal = yield* CurrentPrincipal
+  if (key === undefined || request.method !== "POST" || principal.kind !== "user") return null
+  if (!keyPattern.test(key)) {
+    const message = "Expected 1 to 255 printable ASCII characters"
+    return yield* new BadRequest({ message, errors: [{ pointer: "/headers/idempotency-key", message }] })
+  }
+  const hash = createHash("sha256").update(`${request.method} ${request.url}\n`)
+  // Uploads are not read twice: method and path stand for them.
+  const upload = request.headers["content-type"]?.startsWith("multipart/") === true
+  if (!upload) hash.update(yield* Effect.orDie(request.text))
+  return { userId: principal.userId, key, fingerprint: hash.digest() } satisfies IdempotentRequest
+})
+
+const kept = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  const bytes = body._tag === "Uint8Array" ? body.body : body._tag === "Empty" ? new Uint8Array(0) : null
+  if (bytes === null || bytes.length > maxKeptBytes || response.status >= 500) return null
+  return { status: response.status, headers: { ...response.headers }, body: bytes }
+}
+
+export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conventions, never, Idempotency> =>
+  Layer.effect(
+    Conventions,
+    Effect.gen(function*() {
+      const idempotency = yield* Idempotency
+
+      const once = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+        Effect.gen(function*() {
+          const request = yield* idempotentRequest
+          if (request === null) return yield* handler
+          const earlier = yield* idempotency.begin(request)
+          if (earlier !== null) {
+            return HttpServerResponse.uint8Array(earlier.body, {
+              status: earlier.status,
+              headers: { ...earlier.headers, "idempotency-replayed": "true" },
+              contentType: earlier.headers["content-type"] ?? "application/json",
+            })
+          }
+          const forget = Effect.ignore(idempotency.forget(request))
+          return yield* handler.pipe(
+            Effect.tap((response) => {
+              const answer = kept(response)
+              return answer === null ? forget : Effect.ignore(idempotency.keep(request, answer))
+            }),
+            // An error may be gone at the next attempt, and its side effects never happened.
+            Effect.onError(() => forget),
+          )
+        })
+
+      return Conventions.of((handler, { endpoint }) => {
+        const marks = marksOf(endpoint.annotations)
+        const streams = marks.streams === true
+        const limited = streams ? handler : Effect.timeoutOrElse(handler, {
+          duration: options.requestTimeoutMs,
+          orElse: () => Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
+        })
+        return (streams ? limited : once(limited)).pipe(
+          Effect.catch((error) => HttpApiError.HttpApiSchemaError.is(error) ? badInput(error) : Effect.fail(error)),
+          Effect.catchDefect((defect) => unreadable(defect, options.maxBodyBytes)),
+        )
+      })
+    }),
+  )
