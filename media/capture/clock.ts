@@ -46,10 +46,10 @@ export interface MediaClock {
   /** Judges the next video unit and, where it continues, takes it into account. */
   readonly observe: (unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">) => ClockVerdict
   /**
-   * Begins anew at this unit. `endMs`: where footage ended, if it may go on there: a new start within `jumpMs` of it is put
-   * exactly on it. Returns the wall clock of the unit.
+   * Begins anew at this unit. `endMs`: where footage ended; a start that lies up to `lostMs` before it is put on it. `seamless`:
+   * nothing is missing as far as anybody knows, so a start up to `jumpMs` after it is put on it as well.
    */
-  readonly restart: (unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">, endMs: EpochMs | null) => EpochMs
+  readonly restart: (unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">, endMs: EpochMs | null, seamless: boolean) => void
   /** The node's clock was set by this much, milliseconds. */
   readonly step: (deltaMs: number) => void
   /** Integer epoch milliseconds of a moment on the video's clock. Only after `restart`. */
@@ -141,15 +141,14 @@ export const makeMediaClock = (options: MediaClockOptions = defaultMediaClockOpt
       lastArrival += deltaMs
       floor.reset(lastArrival)
     },
-    restart: (unit, endMs) => {
+    restart: (unit, endMs, seamless) => {
       const at = observed(unit)
       refTicks = unit.ticks
-      refWall = endMs !== null && Math.abs(at - endMs) <= options.jumpMs ? endMs : at
+      refWall = endMs !== null && at >= endMs - options.lostMs && at <= endMs + (seamless ? options.jumpMs : 0) ? endMs : at
       lastTicks = unit.ticks
       lastArrival = unit.arrivalMs
       floor.reset(unit.arrivalMs)
       started = true
-      return Math.round(refWall)
     },
     observe: (unit) => {
       const media = (unit.ticks - lastTicks) / ticksPerMs

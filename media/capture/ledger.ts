@@ -51,7 +51,7 @@ export interface Ledger {
   readonly resume: (start: EpochMs, cause: GapCause, detail: string) => LedgerChanges
   /** Footage is recorded up to `end`, without a hole since `resume`. */
   readonly extend: (end: EpochMs) => void
-  /** What was taken for recorded between the two is not: a write failed. */
+  /** What was taken for recorded between the two is not: a write failed. Opens a gap where nothing was recorded since. */
   readonly lost: (interval: Interval, cause: GapCause, detail: string) => LedgerChanges
   /** Nothing is expected any more. */
   readonly withdraw: (at: EpochMs) => LedgerChanges
@@ -196,7 +196,12 @@ export const makeLedger = (options: LedgerOptions, from?: LedgerSnapshot & { rea
       if (since === null) return []
       const bounds = { start: Math.max(interval.start, since), end: Math.min(interval.end, mark) }
       if (bounds.end <= bounds.start) return []
-      const pieces = subtract(bounds, gaps.map(asInterval))
+      const known = gaps.filter((gap) => gap.endMs !== null && gap.endMs > bounds.start)
+      if (open === null && known.length === 0 && bounds.end === mark) {
+        mark = bounds.start
+        return [start(cause, detail)]
+      }
+      const pieces = subtract(bounds, known.map(asInterval))
       const changes: Array<LedgerChange> = []
       for (const piece of pieces) {
         const gap = made(piece, cause, detail)

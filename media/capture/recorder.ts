@@ -1,0 +1,376 @@
+/**
+ * Fragments to files: one fiber a recording opens, fills, turns and closes its files and keeps its ledger true.
+ *
+ * Invariants
+ * 1. What the ledger says is recorded was taken by the disk's queue; what the queue then fails to write is taken back.
+ * 2. A gap is on disk before the footage that ends it (`KeptLedger.commit`).
+ * 3. A file holds one set of parameters, one epoch and a wall clock that never goes back; it begins with a key picture. After a
+ *    gap with the same parameters the same file goes on.
+ * 4. Fragments wait here only while a file is opened or the ledger is written: at most `maxHeldBytes`; beyond, whole groups of
+ *    pictures are dropped and the gap says `disk_slow`.
+ * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
+ */
+import { Clock, Effect, Fiber, Latch, Scope } from "effect"
+import type { Assignment } from "#media/recorder.ts"
+import type { FileWriter, Fragment, Storage, StorageError } from "#media/storage.ts"
+import type { EpochMs, Interval } from "#schema/common.ts"
+import type { TrackParameters } from "#schema/media.ts"
+import type { GapCause, RecordingState, SegmentFile } from "#schema/record.ts"
+import { type Hole, type Intake, makeIntake, sameParameters } from "./intake.ts"
+import type { Journal } from "./journal.ts"
+import type { KeptLedger } from "./ledger-store.ts"
+
+/** An assignment that has a recording. */
+export type RecordingAssignment = Assignment & { readonly recording: NonNullable<Assignment["recording"]> }
+
+export interface RecorderOptions {
+  /** Length of a file, milliseconds. */
+  readonly rotateMs: number
+  /** First retry after a failed write; doubles up to eight times this. */
+  readonly retryMs: number
+  readonly maxHeldBytes: number
+  /** How often a growing file is journalled. */
+  readonly grownEveryMs: number
+  /** Longest wait for the disk when the recorder ends. */
+  readonly closeMs: number
+}
+
+export const defaultRecorderOptions: RecorderOptions = {
+  rotateMs: 600_000,
+  retryMs: 3_000,
+  maxHeldBytes: 16 * 1024 * 1024,
+  grownEveryMs: 30_000,
+  closeMs: 5_000,
+}
+
+export interface RecorderParts {
+  readonly options: RecorderOptions
+  readonly storage: Storage["Service"]
+  readonly makeBuilder: Parameters<typeof makeIntake>[0]["makeBuilder"]
+  readonly kept: KeptLedger
+  readonly journal: Journal
+  readonly assignment: RecordingAssignment
+  /** Where the files of this epoch go on. */
+  readonly resume: { readonly sequence: number; readonly decodeTicks: number }
+  /** The recording's state may have changed. */
+  readonly onChange: () => void
+  /** A folder is full: time to delete what is old. */
+  readonly onDiskFull: () => void
+}
+
+export interface Recorder {
+  readonly intake: Intake
+  /** Footage ends: gives out what is pending and opens a gap. */
+  readonly interrupt: (cause: GapCause, detail: string) => void
+  readonly clockStep: (deltaMs: number) => void
+  /** Same recording, other flags or a newer epoch. */
+  readonly configure: (assignment: RecordingAssignment) => void
+  /** Once a second. */
+  readonly tick: () => void
+  readonly state: () => RecordingState
+  /** Why the footage is not stored, where it is the disk's fault; else empty. */
+  readonly trouble: () => string
+  /** Writes what is pending and seals. The ledger stays as it is: whoever comes next finds the end. */
+  readonly close: Effect.Effect<void>
+}
+
+type Item =
+  | { readonly _tag: "Fragment"; readonly fragment: Fragment; readonly parameters: TrackParameters; readonly hole: Hole }
+  | { readonly _tag: "Missing"; readonly hole: Hole }
+  | { readonly _tag: "SetBack"; readonly nowMs: EpochMs }
+  | { readonly _tag: "Failed"; readonly open: OpenFile; readonly error: StorageError }
+  | { readonly _tag: "Tick" }
+
+interface OpenFile {
+  readonly writer: FileWriter
+  readonly parameters: TrackParameters
+  readonly epoch: number
+  /** Turned at the first key picture from here on. */
+  readonly rotateAt: EpochMs
+  readonly watch: Fiber.Fiber<unknown>
+  /** End of the newest fragment its queue took. */
+  endMs: EpochMs | null
+}
+
+/** A number in `[0, modulo)` that a text always gives. FNV-1a. */
+export const staggerOf = (text: string, modulo: number): number => {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193) >>> 0
+  return hash % modulo
+}
+
+const maxBackoff = 8
+
+class RecorderWorker {
+  private readonly parts: RecorderParts
+  private readonly scope: Scope.Scope
+  private readonly clock: Clock.Clock
+  readonly intake: Intake
+  private assignment: RecordingAssignment
+  private items: Array<Item> = []
+  private heldBytes = 0
+  private overflowing = false
+  private readonly wake = Latch.makeUnsafe(false)
+  private readonly idle = Latch.makeUnsafe(true)
+  private file: OpenFile | null = null
+  private sequence: number
+  /** Nothing is written before this; null while all is well. */
+  private retryAt: EpochMs | null = null
+  private failures = 0
+  private lastError = ""
+  private grownAt = 0
+
+  constructor(parts: RecorderParts, scope: Scope.Scope, clock: Clock.Clock) {
+    this.parts = parts
+    this.scope = scope
+    this.clock = clock
+    this.assignment = parts.assignment
+    this.sequence = parts.resume.sequence
+    this.intake = makeIntake({
+      makeBuilder: parts.makeBuilder,
+      decodeTicks: parts.resume.decodeTicks,
+      onFragment: (fragment, parameters, hole) => this.offer(fragment, parameters, hole),
+    })
+  }
+
+  get now(): EpochMs {
+    return this.clock.currentTimeMillisUnsafe()
+  }
+
+  put(item: Item): void {
+    this.items.push(item)
+    this.idle.closeUnsafe()
+    this.wake.openUnsafe()
+  }
+
+  /** Invariant 4. */
+  private offer(fragment: Fragment, parameters: TrackParameters, hole: Hole): void {
+    const room = this.heldBytes + fragment.bytes <= this.parts.options.maxHeldBytes
+    if (this.overflowing && !(fragment.key && this.heldBytes <= this.parts.options.maxHeldBytes / 2)) return
+    if (!room && this.heldBytes > 0) {
+      this.overflowing = true
+      this.put({ _tag: "Missing", hole: { cause: "disk_slow", detail: "the disk does not keep up" } })
+      return
+    }
+    this.overflowing = false
+    this.heldBytes += fragment.bytes
+    this.put({ _tag: "Fragment", fragment, parameters, hole })
+  }
+
+  configure(assignment: RecordingAssignment): void {
+    const changed = assignment.epoch !== this.assignment.epoch
+    this.assignment = assignment
+    if (changed) this.sequence = 0
+  }
+
+  get run(): Effect.Effect<never> {
+    return Effect.gen({ self: this }, function*() {
+      while (true) {
+        const item = this.items.shift()
+        if (item === undefined) {
+          this.wake.closeUnsafe()
+          this.idle.openUnsafe()
+          yield* this.wake.await
+          continue
+        }
+        yield* this.handle(item)
+        if (item._tag === "Fragment") this.heldBytes -= item.fragment.bytes
+      }
+    })
+  }
+
+  private handle(item: Item): Effect.Effect<void> {
+    switch (item._tag) {
+      case "Fragment":
+        return this.store(item.fragment, item.parameters, item.hole)
+      case "Missing":
+        return this.missing(item.hole)
+      case "SetBack":
+        return this.setBack(item.nowMs)
+      case "Failed":
+        return this.failed(item.open, item.error)
+      case "Tick":
+        return this.ticked()
+    }
+  }
+
+  private commit(changes: Parameters<KeptLedger["commit"]>[0]): Effect.Effect<void> {
+    if (changes.length === 0) return Effect.void
+    return Effect.andThen(this.parts.kept.commit(changes, this.assignment.epoch), Effect.sync(this.parts.onChange))
+  }
+
+  private missing(hole: Hole): Effect.Effect<void> {
+    return this.commit(this.parts.kept.ledger.missing(hole.cause, hole.detail, this.now))
+  }
+
+  private setBack(nowMs: EpochMs): Effect.Effect<void> {
+    const { recordingId } = this.assignment.recording
+    const stored = this.parts.storage.files(recordingId, { start: nowMs, end: Number.MAX_SAFE_INTEGER })
+    const gaps = this.parts.kept.ledger.between({ start: nowMs, end: Number.MAX_SAFE_INTEGER })
+    const spans = stored.flatMap((file) => without(file, gaps))
+    return this.commit(this.parts.kept.ledger.setBack(nowMs, spans))
+  }
+
+  /** `now`: this fragment cannot stand in the open file. `withKey`: it can, but the file should end at the next key picture. */
+  private turnWhen(fragment: Fragment, parameters: TrackParameters): "never" | "withKey" | "now" {
+    const open = this.file
+    if (open === null || !sameParameters(open.parameters, parameters)) return "now"
+    if (open.endMs !== null && fragment.startMs < open.endMs) return "now"
+    return open.epoch !== this.assignment.epoch || fragment.startMs >= open.rotateAt ? "withKey" : "never"
+  }
+
+  private store(fragment: Fragment, parameters: TrackParameters, hole: Hole): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      if (this.retryAt !== null && !(fragment.key && this.now >= this.retryAt)) return
+      const when = this.turnWhen(fragment, parameters)
+      if (when === "now" && !fragment.key) return yield* this.missing(hole)
+      if (when !== "never" && fragment.key && !(yield* this.turn(fragment, parameters))) return
+      const open = this.file
+      if (open === null) return
+      yield* this.commit(this.parts.kept.ledger.resume(fragment.startMs, hole.cause, hole.detail))
+      if (!open.writer.append(fragment)) {
+        yield* this.backOff({ cause: "disk_slow", detail: "the write queue is full" })
+        return
+      }
+      this.parts.kept.ledger.extend(fragment.endMs)
+      open.endMs = fragment.endMs
+      if (this.retryAt === null) return
+      this.retryAt = null
+      this.failures = 0
+      this.lastError = ""
+      this.parts.onChange()
+    })
+  }
+
+  private backOff(hole: Hole): Effect.Effect<void> {
+    if (hole.cause === "disk_full") this.parts.onDiskFull()
+    const factor = Math.min(maxBackoff, 2 ** this.failures)
+    this.failures++
+    this.retryAt = this.now + this.parts.options.retryMs * factor
+    this.lastError = hole.detail
+    return Effect.andThen(this.missing(hole), Effect.sync(this.parts.onChange))
+  }
+
+  /** Opens the next file and leaves the one before to be sealed behind. False, and a gap, where no file can be opened. */
+  private turn(first: Fragment, parameters: TrackParameters): Effect.Effect<boolean> {
+    const { channelId, epoch, nodeId, recording, streamId } = this.assignment
+    const { recordingId, recordingToken } = recording
+    const { rotateMs } = this.parts.options
+    return Effect.gen({ self: this }, function*() {
+      const writer = yield* this.parts.storage.create(
+        { recordingId, recordingToken, streamId, channelId, nodeId, epoch },
+        parameters,
+        { sequence: this.sequence, startMs: first.startMs },
+      )
+      this.sequence++
+      const previous = this.file
+      const offset = staggerOf(streamId, rotateMs)
+      const rotateAt = (Math.floor((first.startMs - offset) / rotateMs) + 1) * rotateMs + offset
+      const watch = yield* writer.failure.pipe(
+        Effect.catch((error) => Effect.sync(() => this.put({ _tag: "Failed", open, error }))),
+        Effect.forkIn(this.scope),
+      )
+      const open: OpenFile = { writer, parameters, epoch, rotateAt, watch, endMs: null }
+      this.file = open
+      this.parts.journal.append([{ _tag: "FileOpened", file: writer.file() }])
+      this.grownAt = this.now
+      if (previous !== null) yield* Effect.forkIn(this.seal(previous), this.scope)
+      return true
+    }).pipe(
+      Effect.catchTag("StorageError", (error) => Effect.as(this.backOff({ cause: error.cause, detail: error.message }), false)),
+    )
+  }
+
+  private seal(open: OpenFile): Effect.Effect<void> {
+    return open.writer.seal.pipe(
+      Effect.flatMap((file) => Effect.sync(() => this.parts.journal.append([{ _tag: "FileSealed", file }]))),
+      Effect.catchTag("StorageError", (error) => Effect.sync(() => this.put({ _tag: "Failed", open, error }))),
+      Effect.ensuring(Fiber.interrupt(open.watch)),
+    )
+  }
+
+  /** Invariant 1: what the file does not hold is missing after all. */
+  private failed(open: OpenFile, error: StorageError): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      const file = open.writer.file()
+      const current = this.file === open
+      const missing = { start: file.endMs, end: open.endMs ?? file.endMs }
+      yield* this.commit(this.parts.kept.ledger.lost(missing, error.cause, error.message))
+      this.parts.journal.append([{ _tag: "FileGrown", file }])
+      if (!current) return
+      this.file = null
+      yield* Effect.logWarning(`Writing of recording ${file.recordingId} failed`, error)
+      yield* this.backOff({ cause: error.cause, detail: error.message })
+      // Gives the handle back; the file itself is made whole when the folder is next read.
+      yield* Effect.forkIn(Effect.ignore(open.writer.seal), this.scope)
+    })
+  }
+
+  private ticked(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.file !== null && this.now - this.grownAt >= this.parts.options.grownEveryMs) {
+        this.grownAt = this.now
+        this.parts.journal.append([{ _tag: "FileGrown", file: this.file.writer.file() }])
+      }
+      return this.commit(this.parts.kept.ledger.tick(this.now))
+    })
+  }
+
+  get close(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      this.intake.endRun()
+      yield* Effect.timeoutOption(this.idle.await, this.parts.options.closeMs)
+      const open = this.file
+      this.file = null
+      if (open === null) return
+      yield* Effect.timeoutOption(this.seal(open), this.parts.options.closeMs)
+      // A seal that failed has left word of what is missing.
+      yield* Effect.timeoutOption(this.idle.await, this.parts.options.closeMs)
+    })
+  }
+
+  state(): RecordingState {
+    if (!this.assignment.recording.enabled || !this.assignment.enabled) return "disabled"
+    const { open } = this.parts.kept.ledger.snapshot()
+    if (open === null) return (this.file?.endMs ?? null) === null ? "waiting" : "recording"
+    return open.cause === "starting" || open.cause === "node_down" || open.cause === "takeover" ? "waiting" : "failed"
+  }
+
+  trouble(): string {
+    return this.lastError
+  }
+}
+
+const without = (file: SegmentFile, gaps: ReadonlyArray<{ readonly startMs: EpochMs; readonly endMs: EpochMs | null }>): ReadonlyArray<Interval> => {
+  const spans: Array<Interval> = []
+  let start = file.startMs
+  for (const gap of gaps) {
+    if (gap.startMs >= file.endMs || (gap.endMs ?? file.endMs) <= start) continue
+    if (gap.startMs > start) spans.push({ start, end: gap.startMs })
+    start = gap.endMs ?? file.endMs
+  }
+  return start < file.endMs ? [...spans, { start, end: file.endMs }] : spans
+}
+
+export const makeRecorder = Effect.fnUntraced(function*(parts: RecorderParts): Effect.fn.Return<Recorder, never, Scope.Scope> {
+  const scope = yield* Scope.Scope
+  const clock = yield* Clock.Clock
+  const worker = new RecorderWorker(parts, scope, clock)
+  yield* Effect.forkIn(worker.run, scope)
+  return {
+    intake: worker.intake,
+    interrupt: (cause, detail) => {
+      worker.intake.endRun()
+      worker.put({ _tag: "Missing", hole: { cause, detail } })
+    },
+    clockStep: (deltaMs) => {
+      worker.intake.clockStep(deltaMs)
+      if (deltaMs < 0) worker.put({ _tag: "SetBack", nowMs: worker.now })
+    },
+    configure: (assignment) => worker.configure(assignment),
+    tick: () => worker.put({ _tag: "Tick" }),
+    state: () => worker.state(),
+    trouble: () => worker.trouble(),
+    close: worker.close,
+  }
+})
