@@ -21,7 +21,9 @@ const hash = (algorithm: "md5" | "sha256", text: string): string => createHash(a
 
 const parameters = (text: string): Map<string, string> => {
   const found = new Map<string, string>()
-  for (const match of text.matchAll(/([a-z]+)\s*=\s*(?:"([^"]*)"|([^\s,]+))/gi)) found.set(match[1]!.toLowerCase(), match[2] ?? match[3] ?? "")
+  for (const match of text.matchAll(/([a-z]+)\s*=\s*(?:"([^"]*)"|([^\s,]+))/gi)) {
+    found.set(match[1]!.toLowerCase(), match[2] ?? match[3] ?? "")
+  }
   return found
 }
 
@@ -36,7 +38,9 @@ export class Login {
     if (authorization === undefined) return this.#challenges(expected.scheme, false)
     if (expected.scheme === "basic") {
       const given = Buffer.from(authorization.replace(/^Basic\s+/i, ""), "base64").toString("utf8")
-      return /^Basic\s/i.test(authorization) && given === `${expected.username}:${expected.password}` ? null : this.#challenges("basic", false)
+      return /^Basic\s/i.test(authorization) && given === `${expected.username}:${expected.password}` ?
+        null :
+        this.#challenges("basic", false)
     }
     if (!this.#digestRight(expected, method, authorization)) return this.#challenges(expected.scheme, false)
     if (expected.nonceUses > 0 && this.#uses >= expected.nonceUses) {
@@ -53,8 +57,11 @@ export class Login {
     const given = parameters(authorization.slice(7))
     const get = (name: string): string => given.get(name) ?? ""
     const algorithm = /^sha-256$/i.test(get("algorithm")) ? "sha256" : "md5"
-    const allowed = expected.scheme === "digest-both" || (expected.scheme === "digest" ? algorithm === "md5" : algorithm === "sha256")
-    if (!allowed || get("username") !== expected.username || get("nonce") !== this.#nonce || get("realm") !== REALM) return false
+    const allowed = expected.scheme === "digest-both" ||
+      (expected.scheme === "digest" ? algorithm === "md5" : algorithm === "sha256")
+    if (!allowed || get("username") !== expected.username || get("nonce") !== this.#nonce || get("realm") !== REALM) {
+      return false
+    }
     const secret = hash(algorithm, `${expected.username}:${REALM}:${expected.password}`)
     const asked = hash(algorithm, `${method}:${get("uri")}`)
     const middle = expected.scheme === "digest" ? this.#nonce : `${this.#nonce}:${get("nc")}:${get("cnonce")}:auth`

@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto"
 import * as dgram from "node:dgram"
 import * as net from "node:net"
 import type { Credentials } from "./auth.ts"
-import { Connection } from "./connection.ts"
+import { serve } from "./connection.ts"
 import { wallNow } from "./feed.ts"
 import { Mount } from "./mount.ts"
 import { type CameraOptions, type Harm, noHarm } from "./options.ts"
@@ -88,7 +88,13 @@ export class Camera {
     // Cameras of one process do not send in step.
     const startMs = wallNow() - ((index * 7.3) % 40)
     this.mounts = options.profiles.map((profile) =>
-      new Mount(profile, profile.name === "main" ? `/cam/${index}` : `/cam/${index}/${profile.name}`, options, startMs, random)
+      new Mount(
+        profile,
+        profile.name === "main" ? `/cam/${index}` : `/cam/${index}/${profile.name}`,
+        options,
+        startMs,
+        random,
+      )
     )
   }
 
@@ -241,7 +247,10 @@ export class Camera {
 
   /** By URL or path, a track's control or a query at its end left out. */
   mountOf(url: string): Mount | null {
-    const wanted = url.replace(/^rtsp:\/\/[^/]*/i, "").replace(/\?[^/]*/, "").replace(/\/track\d+\/?$/, "").replace(/\/$/, "")
+    const wanted = url.replace(/^rtsp:\/\/[^/]*/i, "").replace(/\?[^/]*/, "").replace(/\/track\d+\/?$/, "").replace(
+      /\/$/,
+      "",
+    )
     return this.mounts.find((mount) => mount.path === wanted) ?? null
   }
 
@@ -294,7 +303,7 @@ export class Camera {
     const server = net.createServer((socket) => {
       this.counters.connections++
       this.#sockets.add(socket)
-      new Connection(this, socket)
+      serve(this, socket)
     })
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject)
@@ -352,7 +361,9 @@ const bound = (host: string, port: number): Promise<dgram.Socket> =>
   })
 
 /** An even port for RTP and the odd one after it for RTCP (RFC 3550, section 11). */
-const udpPair = async (host: string): Promise<{ rtp: dgram.Socket; rtcp: dgram.Socket; ports: { rtp: number; rtcp: number } }> => {
+const udpPair = async (
+  host: string,
+): Promise<{ rtp: dgram.Socket; rtcp: dgram.Socket; ports: { rtp: number; rtcp: number } }> => {
   for (let attempt = 0; attempt < 50; attempt++) {
     const rtp = await bound(host, 0)
     const port = rtp.address().port

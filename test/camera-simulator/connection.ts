@@ -10,7 +10,7 @@ import type * as net from "node:net"
 import { Login } from "./auth.ts"
 import type { Camera } from "./camera.ts"
 import type { Mount } from "./mount.ts"
-import { Session, type Transport } from "./session.ts"
+import type { Session, Transport } from "./session.ts"
 
 const REQUEST_BYTES = 65_536
 
@@ -39,7 +39,13 @@ const REASONS: Record<number, string> = {
   501: "Not Implemented",
 }
 
-export class Connection {
+/** Serves a viewer until its connection closes. */
+export const serve = (camera: Camera, socket: net.Socket): void => {
+  const connection = new Connection(camera, socket)
+  socket.on("data", (bytes: Buffer) => connection.read(bytes))
+}
+
+class Connection {
   readonly #camera: Camera
   readonly #socket: net.Socket
   readonly #login = new Login()
@@ -50,12 +56,11 @@ export class Connection {
     this.#camera = camera
     this.#socket = socket
     socket.setNoDelay(true)
-    socket.on("data", (bytes: Buffer) => this.#read(bytes))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => camera.connectionClosed(socket))
   }
 
-  #read(bytes: Buffer): void {
+  read(bytes: Buffer): void {
     this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
     if (this.#unread.length > REQUEST_BYTES) this.#socket.destroy()
     for (;;) {
@@ -68,7 +73,11 @@ export class Connection {
       const end = this.#unread.indexOf("\r\n\r\n")
       if (end < 0) return
       const lines = this.#unread.toString("latin1", 0, end).split("\r\n")
-      const headers = new Map(lines.slice(1).map((line) => [line.split(":", 1)[0]!.trim().toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]))
+      const headers = new Map(
+        lines.slice(1).map((
+          line,
+        ) => [line.split(":", 1)[0]!.trim().toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]),
+      )
       const body = Number(headers.get("content-length") ?? 0)
       if (this.#unread.length < end + 4 + body) return
       this.#unread = this.#unread.subarray(end + 4 + body)
@@ -99,12 +108,25 @@ export class Connection {
 
   #answer(request: Request): Answer {
     if (request.method === "OPTIONS") {
-      const methods = ["OPTIONS", "DESCRIBE", "SETUP", "PLAY", "PAUSE", "TEARDOWN", ...(this.#camera.options.getParameter ? ["GET_PARAMETER"] : [])]
+      const methods = [
+        "OPTIONS",
+        "DESCRIBE",
+        "SETUP",
+        "PLAY",
+        "PAUSE",
+        "TEARDOWN",
+        ...(this.#camera.options.getParameter ? ["GET_PARAMETER"] : []),
+      ]
       this.#touch(request)
       return { status: 200, headers: [`Public: ${methods.join(", ")}`] }
     }
     const challenges = this.#login.check(this.#camera.credentials, request.method, request.headers.get("authorization"))
-    if (challenges !== null) return { status: 401, headers: challenges.map((challenge) => `WWW-Authenticate: ${challenge}`) }
+    if (challenges !== null) {
+      return {
+        status: 401,
+        headers: challenges.map((challenge) => `WWW-Authenticate: ${challenge}`),
+      }
+    }
     if (request.method === "DESCRIBE") {
       const mount = this.#camera.mountOf(request.url)
       if (mount === null) return { status: 404 }
@@ -129,7 +151,11 @@ export class Connection {
         // The answer goes out before the first packet.
         mount.prepare()
         const info = mount.rtpInfo(request.url.replace(/\/$/, ""), session.tracks)
-        return { status: 200, headers: [...headers, "Range: npt=now-", `RTP-Info: ${info}`], after: () => mount.play(session) }
+        return {
+          status: 200,
+          headers: [...headers, "Range: npt=now-", `RTP-Info: ${info}`],
+          after: () => mount.play(session),
+        }
       }
       case "PAUSE":
         session.playing = false
@@ -185,7 +211,12 @@ export class Connection {
       const ports = /client_port=(\d+)(?:-(\d+))?/i.exec(spec)
       if (/^\s*RTP\/AVP/i.test(spec) && ports !== null && this.#camera.udpPorts !== null) {
         const port = Number(ports[1])
-        return { kind: "udp", address: this.#socket.remoteAddress ?? "127.0.0.1", port, reportPort: Number(ports[2] ?? port + 1) }
+        return {
+          kind: "udp",
+          address: this.#socket.remoteAddress ?? "127.0.0.1",
+          port,
+          reportPort: Number(ports[2] ?? port + 1),
+        }
       }
     }
     return null
@@ -193,7 +224,9 @@ export class Connection {
 
   #transportText(transport: Transport, mount: Mount, track: number): string {
     const ssrc = mount.tracks[track]!.ssrc.toString(16).toUpperCase().padStart(8, "0")
-    if (transport.kind === "tcp") return `RTP/AVP/TCP;unicast;interleaved=${transport.channel}-${transport.reportChannel};ssrc=${ssrc}`
+    if (transport.kind === "tcp") {
+      return `RTP/AVP/TCP;unicast;interleaved=${transport.channel}-${transport.reportChannel};ssrc=${ssrc}`
+    }
     const server = this.#camera.udpPorts!
     return `RTP/AVP;unicast;client_port=${transport.port}-${transport.reportPort};server_port=${server.rtp}-${server.rtcp};ssrc=${ssrc}`
   }

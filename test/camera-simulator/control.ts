@@ -40,7 +40,10 @@ const numberOf = (body: Body, name: string): number => {
   if (typeof value !== "number" || !Number.isFinite(value)) throw new BadInput(`${name} must be a number`)
   return value
 }
-const maybe = (body: Body, name: string): number | null => (body[name] === undefined || body[name] === null ? null : numberOf(body, name))
+const maybe = (
+  body: Body,
+  name: string,
+): number | null => (body[name] === undefined || body[name] === null ? null : numberOf(body, name))
 const textOf = (body: Body, name: string): string => {
   const value = body[name]
   if (typeof value !== "string") throw new BadInput(`${name} must be a string`)
@@ -96,21 +99,31 @@ const readBody = async (request: http.IncomingMessage): Promise<Body> => {
   throw new BadInput("the body is not a JSON object")
 }
 
-const answer = async (cameras: ReadonlyArray<Camera>, request: http.IncomingMessage): Promise<{ status: number; body: unknown }> => {
+const answer = async (
+  cameras: ReadonlyArray<Camera>,
+  request: http.IncomingMessage,
+): Promise<{ status: number; body: unknown }> => {
   const [, head, index, verb] = (request.url ?? "/").split("/")
-  if (request.method === "GET" && head === "") return { status: 200, body: { cameras: cameras.map((camera) => camera.report()) } }
+  if (request.method === "GET" && head === "") {
+    return {
+      status: 200,
+      body: { cameras: cameras.map((camera) => camera.report()) },
+    }
+  }
   const camera = head === "cameras" ? cameras[Number(index)] : undefined
   if (camera === undefined) return { status: 404, body: { error: "no such camera" } }
   if (request.method === "GET" && verb === undefined) return { status: 200, body: camera.report() }
   const run = request.method === "POST" && verb !== undefined && Object.hasOwn(verbs, verb) ? verbs[verb] : undefined
-  if (run === undefined) return { status: 404, body: { error: `no such command; there are ${Object.keys(verbs).join(", ")}` } }
+  if (run === undefined) {
+    return { status: 404, body: { error: `no such command; there are ${Object.keys(verbs).join(", ")}` } }
+  }
   await run(camera, await readBody(request))
   return { status: 200, body: camera.report() }
 }
 
 export const startControl = async (cameras: ReadonlyArray<Camera>, host: string, port: number): Promise<Control> => {
   const server = http.createServer((request, response) => {
-    answer(cameras, request)
+    void answer(cameras, request)
       .catch((error: unknown) => ({
         status: error instanceof BadInput ? 400 : 500,
         body: { error: error instanceof Error ? error.message : String(error) },

@@ -30,7 +30,12 @@ export class Feed {
   #timer: NodeJS.Timeout | null = null
   readonly #emit: (unit: number, template: Template, ticks: number) => void
 
-  constructor(source: Source, startMs: number, firstTicks: number, emit: (unit: number, template: Template, ticks: number) => void) {
+  constructor(
+    source: Source,
+    startMs: number,
+    firstTicks: number,
+    emit: (unit: number, template: Template, ticks: number) => void,
+  ) {
     this.#source = source
     this.#anchorMs = startMs
     this.#anchorTicks = firstTicks
@@ -47,7 +52,10 @@ export class Feed {
 
   /** RTP timestamp, not wrapped, at a moment of the wall clock. */
   ticksAt(wallMs: number): number {
-    return Math.max(0, Math.round(this.#anchorTicks + ((wallMs - this.#anchorMs) * this.#source.clockRate) / 1000) + this.#jumpTicks)
+    return Math.max(
+      0,
+      Math.round(this.#anchorTicks + ((wallMs - this.#anchorMs) * this.#source.clockRate) / 1000) + this.#jumpTicks,
+    )
   }
 
   /** RTP timestamp of the unit that is sent next. */

@@ -54,7 +54,11 @@ export const benchFolder = path.join(import.meta.dirname, "..", "..", ".cache", 
 export const nalUnits = (stream: Buffer): Array<Buffer> => {
   const units: Array<Buffer> = []
   let begin = -1
-  for (let at = stream.indexOf("\x00\x00\x01", 0, "latin1"); at >= 0; at = stream.indexOf("\x00\x00\x01", at + 3, "latin1")) {
+  for (
+    let at = stream.indexOf("\x00\x00\x01", 0, "latin1");
+    at >= 0;
+    at = stream.indexOf("\x00\x00\x01", at + 3, "latin1")
+  ) {
     if (begin >= 0) units.push(trimZeros(stream, begin, at))
     begin = at + 3
   }
@@ -68,15 +72,30 @@ const trimZeros = (stream: Buffer, begin: number, end: number): Buffer => {
   return stream.subarray(begin, last)
 }
 
-const kindOf = (codec: VideoCodec, unit: Buffer): { set: boolean; picture: boolean; first: boolean; key: boolean; skip: boolean } => {
+const kindOf = (
+  codec: VideoCodec,
+  unit: Buffer,
+): { set: boolean; picture: boolean; first: boolean; key: boolean; skip: boolean } => {
   if (codec === "h264") {
     const type = unit[0]! & 31
     const picture = type >= 1 && type <= 5
-    return { set: type === 7 || type === 8, picture, first: picture && (unit[1]! & 0x80) !== 0, key: type === 5, skip: type === 9 || type === 6 }
+    return {
+      set: type === 7 || type === 8,
+      picture,
+      first: picture && (unit[1]! & 0x80) !== 0,
+      key: type === 5,
+      skip: type === 9 || type === 6,
+    }
   }
   const type = (unit[0]! >> 1) & 63
   const picture = type < 32
-  return { set: type >= 32 && type <= 34, picture, first: picture && (unit[2]! & 0x80) !== 0, key: type >= 16 && type <= 21, skip: type >= 35 && type <= 40 }
+  return {
+    set: type >= 32 && type <= 34,
+    picture,
+    first: picture && (unit[2]! & 0x80) !== 0,
+    key: type >= 16 && type <= 21,
+    skip: type >= 35 && type <= 40,
+  }
 }
 
 const pictures = (codec: VideoCodec, stream: Buffer, order: ReadonlyArray<number> | null): Array<Picture> => {
@@ -110,7 +129,9 @@ export const loadVideo = (file: string): VideoFootage =>
     const name = /-(\d+)x(\d+)-(\d+)\.(h264|h265)$/.exec(file)
     if (name === null) throw new Error(`${path.basename(file)}: the name does not tell size, rate and codec`)
     const codec = name[4] as VideoCodec
-    const order = fs.existsSync(`${file}.order`) ? fs.readFileSync(`${file}.order`, "utf8").trim().split(/\s+/).map(Number) : null
+    const order = fs.existsSync(`${file}.order`) ?
+      fs.readFileSync(`${file}.order`, "utf8").trim().split(/\s+/).map(Number) :
+      null
     const found = pictures(codec, fs.readFileSync(file), order)
     const first = found[0]
     if (first === undefined || !first.key) throw new Error(`${path.basename(file)} begins with no key frame`)
@@ -126,7 +147,9 @@ export const loadVideo = (file: string): VideoFootage =>
   })
 
 /** Frames of an ADTS stream (ISO/IEC 14496-3, 1.A.2.2) without their headers. */
-const adtsFrames = (stream: Buffer): { readonly units: Array<Buffer>; readonly config: string; readonly channels: number } => {
+const adtsFrames = (
+  stream: Buffer,
+): { readonly units: Array<Buffer>; readonly config: string; readonly channels: number } => {
   const units: Array<Buffer> = []
   const profile = stream[2]! >> 6
   const frequency = (stream[2]! >> 2) & 15
@@ -178,6 +201,16 @@ export const loadAudio = (file: string): AudioFootage =>
       const { channels, config, units } = adtsFrames(stream)
       return { file, codec, clockRate, channels, ticksPerUnit: 1024, units, config }
     }
-    if (codec === "opus") return { file, codec, clockRate, channels: 2, ticksPerUnit: 960, units: oggPackets(stream), config: "" }
-    return { file, codec, clockRate, channels: 1, ticksPerUnit: clockRate / 50, units: chunks(stream, clockRate / 50), config: "" }
+    if (codec === "opus") {
+      return { file, codec, clockRate, channels: 2, ticksPerUnit: 960, units: oggPackets(stream), config: "" }
+    }
+    return {
+      file,
+      codec,
+      clockRate,
+      channels: 1,
+      ticksPerUnit: clockRate / 50,
+      units: chunks(stream, clockRate / 50),
+      config: "",
+    }
   })

@@ -77,7 +77,9 @@ const find = (bytes: Buffer, within: Box, ...names: ReadonlyArray<string>): Box 
   let box: Box | null = within
   for (const name of names) {
     const parent: Box | null = box
-    box = parent === null ? null : ([...boxes(bytes, parent.body, parent.end)].find((child) => child.type === name) ?? null)
+    box = parent === null ?
+      null :
+      ([...boxes(bytes, parent.body, parent.end)].find((child) => child.type === name) ?? null)
   }
   return box
 }
@@ -138,7 +140,9 @@ const readTraf = (bytes: Buffer, traf: Box, moof: Box, tracks: ReadonlyMap<numbe
   }
   const tfdt = find(bytes, traf, "tfdt")
   if (tfdt !== null) {
-    track.nextDecodeTime = bytes[tfdt.body] === 1 ? Number(bytes.readBigUInt64BE(tfdt.body + 4)) : bytes.readUInt32BE(tfdt.body + 4)
+    track.nextDecodeTime = bytes[tfdt.body] === 1 ?
+      Number(bytes.readBigUInt64BE(tfdt.body + 4)) :
+      bytes.readUInt32BE(tfdt.body + 4)
   }
   let offset = base
   for (const trun of boxes(bytes, traf.body, traf.end)) {
@@ -282,7 +286,9 @@ const readSampleTable = (bytes: Buffer, trak: Box, track: Track): void => {
 export const framesOfMp4 = (file: Uint8Array): Array<FrameMark> =>
   tracksOfMp4(file).filter((track) => track.video).flatMap((track) =>
     track.samples.map((sample, i) => {
-      if (sample.mark === null) throw new Error(`video sample ${i} (fragment ${sample.fragment}, byte ${sample.offset}) carries no mark`)
+      if (sample.mark === null) {
+        throw new Error(`video sample ${i} (fragment ${sample.fragment}, byte ${sample.offset}) carries no mark`)
+      }
       return sample.mark
     })
   )

@@ -15,7 +15,12 @@ import { audioType, describe, VIDEO_TYPE } from "./sdp.ts"
 import { markName } from "./sei.ts"
 import { count, emptyCount, type Session, type TrackCount } from "./session.ts"
 
-const AUDIO_FILES = { aac: "tone-16000.aac", pcmu: "tone-8000.pcmu", pcma: "tone-8000.pcma", opus: "tone-48000.opus" } as const
+const AUDIO_FILES = {
+  aac: "tone-16000.aac",
+  pcmu: "tone-8000.pcmu",
+  pcma: "tone-8000.pcma",
+  opus: "tone-48000.opus",
+} as const
 
 /** Throws where there is no such file in the committed or the benchmark folder. */
 export const findFootage = (file: string): string => {
@@ -33,7 +38,10 @@ const sharedTemplates = (key: string, make: () => ReadonlyArray<Template>): Read
 }
 
 const videoSource = (video: VideoFootage, inBand: boolean): Source => ({
-  templates: sharedTemplates(`${video.file} ${inBand}`, () => videoTemplates(video, { payloadType: VIDEO_TYPE, inBand })),
+  templates: sharedTemplates(
+    `${video.file} ${inBand}`,
+    () => videoTemplates(video, { payloadType: VIDEO_TYPE, inBand }),
+  ),
   ticksPerUnit: 90_000 / video.rate,
   clockRate: 90_000,
 })
@@ -62,20 +70,34 @@ export class Mount {
   readonly #options: CameraOptions
   readonly #name: Buffer
 
-  constructor(profile: ProfileOptions, mountPath: string, options: CameraOptions, startMs: number, random: () => number) {
+  constructor(
+    profile: ProfileOptions,
+    mountPath: string,
+    options: CameraOptions,
+    startMs: number,
+    random: () => number,
+  ) {
     this.path = mountPath
     this.profile = profile.name
     this.#options = options
     this.#name = markName(mountPath)
     this.#video = loadVideo(findFootage(profile.video))
     this.#audio = profile.audio === "none" ? null : loadAudio(findFootage(AUDIO_FILES[profile.audio]))
-    const sources = [videoSource(this.#video, this.#inBand), ...(this.#audio === null ? [] : [audioSource(this.#audio)])]
+    const sources = [
+      videoSource(this.#video, this.#inBand),
+      ...(this.#audio === null ? [] : [audioSource(this.#audio)]),
+    ]
     this.tracks = sources.map((source, track) => {
-      const firstTicks = options.wrapAfterSeconds === null
-        ? Math.floor(random() * 0x8000_0000)
-        : 0x1_0000_0000 - Math.round(options.wrapAfterSeconds * source.clockRate)
+      const firstTicks = options.wrapAfterSeconds === null ?
+        Math.floor(random() * 0x8000_0000) :
+        0x1_0000_0000 - Math.round(options.wrapAfterSeconds * source.clockRate)
       return {
-        feed: new Feed(source, startMs, firstTicks, (unit, template, ticks) => this.#emit(track, unit, template, ticks)),
+        feed: new Feed(
+          source,
+          startMs,
+          firstTicks,
+          (unit, template, ticks) => this.#emit(track, unit, template, ticks),
+        ),
         ssrc: Math.floor(random() * 0xffff_ffff),
         sequence: Math.floor(random() * 0x1_0000),
         sent: emptyCount(),

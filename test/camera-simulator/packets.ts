@@ -54,7 +54,13 @@ const template = (
     payload.copy(bytes, at + PREFIX + HEADER)
     at += PREFIX + HEADER + payload.length
   })
-  return { bytes, packets, key: extra.key, delay: extra.delay, markAt: extra.mark === null ? -1 : bytes.indexOf(extra.mark) }
+  return {
+    bytes,
+    packets,
+    key: extra.key,
+    delay: extra.delay,
+    markAt: extra.mark === null ? -1 : bytes.indexOf(extra.mark),
+  }
 }
 
 /** FU-A (RFC 6184, section 5.8). */
@@ -73,7 +79,11 @@ const fragmentsH265 = (unit: Buffer): Array<Buffer> => {
   const type = (unit[0]! >> 1) & 63
   return slices(unit.subarray(2), MTU - 3).map((part, i, all) =>
     Buffer.concat([
-      Buffer.from([(unit[0]! & 0x81) | (49 << 1), unit[1]!, type | (i === 0 ? 0x80 : 0) | (i === all.length - 1 ? 0x40 : 0)]),
+      Buffer.from([
+        (unit[0]! & 0x81) | (49 << 1),
+        unit[1]!,
+        type | (i === 0 ? 0x80 : 0) | (i === all.length - 1 ? 0x40 : 0),
+      ]),
       part,
     ])
   )
@@ -96,11 +106,16 @@ const payloadsOf = (codec: VideoCodec, leading: ReadonlyArray<Buffer>, units: Re
 }
 
 /** `inBand`: repeat the parameter sets in front of each key frame. */
-export const videoTemplates = (footage: VideoFootage, options: { readonly payloadType: number; readonly inBand: boolean }): Array<Template> => {
+export const videoTemplates = (
+  footage: VideoFootage,
+  options: { readonly payloadType: number; readonly inBand: boolean },
+): Array<Template> => {
   const { unit, uuidAt } = seiUnit(footage.codec)
   const mark = unit.subarray(uuidAt)
   return footage.pictures.map((picture: Picture) => {
-    const sets = picture.key && options.inBand ? (picture.parameterSets.length > 0 ? picture.parameterSets : footage.parameterSets) : []
+    const sets = picture.key && options.inBand ?
+      (picture.parameterSets.length > 0 ? picture.parameterSets : footage.parameterSets) :
+      []
     return template(options.payloadType, payloadsOf(footage.codec, [...sets, unit], picture.units), {
       mark,
       key: picture.key,
@@ -113,7 +128,9 @@ export const videoTemplates = (footage: VideoFootage, options: { readonly payloa
 /** AAC as AAC-hbr (RFC 3640, section 3.3.6), one frame a packet; others as they are (RFC 3551, RFC 7587). */
 export const audioTemplates = (footage: AudioFootage, payloadType: number): Array<Template> =>
   footage.units.map((unit) => {
-    const payload = footage.codec === "aac" ? Buffer.concat([Buffer.from([0, 16, unit.length >> 5, (unit.length << 3) & 255]), unit]) : unit
+    const payload = footage.codec === "aac" ?
+      Buffer.concat([Buffer.from([0, 16, unit.length >> 5, (unit.length << 3) & 255]), unit]) :
+      unit
     return template(payloadType, [payload], { mark: null, key: true, delay: 0, marker: footage.codec === "aac" })
   })
 

@@ -9,7 +9,9 @@ export const audioType = (audio: AudioFootage): number => (audio.codec === "pcmu
 const h264Format = (video: VideoFootage, tellSets: boolean): string => {
   const sps = video.parameterSets.find((unit) => (unit[0]! & 31) === 7)
   if (sps === undefined) throw new Error(`${video.file} has no sequence parameter set`)
-  const sets = tellSets ? `;sprop-parameter-sets=${video.parameterSets.map((unit) => unit.toString("base64")).join(",")}` : ""
+  const sets = tellSets ?
+    `;sprop-parameter-sets=${video.parameterSets.map((unit) => unit.toString("base64")).join(",")}` :
+    ""
   return `packetization-mode=1;profile-level-id=${sps.subarray(1, 4).toString("hex")}${sets}`
 }
 
@@ -39,9 +41,13 @@ const audioLines = (audio: AudioFootage): ReadonlyArray<string> => {
   ]
 }
 
-export const describe = (
-  mount: { readonly name: string; readonly host: string; readonly video: VideoFootage; readonly audio: AudioFootage | null; readonly tellSets: boolean },
-): string => {
+export const describe = (mount: {
+  readonly name: string
+  readonly host: string
+  readonly video: VideoFootage
+  readonly audio: AudioFootage | null
+  readonly tellSets: boolean
+}): string => {
   const lines = [
     "v=0",
     `o=- 1 1 IN IP4 ${mount.host}`,

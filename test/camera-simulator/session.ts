@@ -153,7 +153,8 @@ export class Session {
     this.#report(lane, shipment)
     count(lane.sent, shipment.unit, shipment.template)
     const harm = this.#around.harm()
-    const harmed = harm.dropPercent + harm.reorderPercent + harm.corruptPercent + harm.garbagePercent > 0 || lane.held !== null
+    const harmed = harm.dropPercent + harm.reorderPercent + harm.corruptPercent + harm.garbagePercent > 0 ||
+      lane.held !== null
     const whole = lane.transport.kind === "tcp" && this.#around.pacing === "burst" && !harmed
     if (whole) this.#write(lane, shipment.bytes, shipment.template.packets)
     else this.#ship(lane, this.#packets(lane, shipment, harmed ? harm : null), shipment.unitMs)
@@ -217,7 +218,12 @@ export class Session {
 
   #garbage(): Buffer {
     this.harmedPackets++
-    return Buffer.from(Array.from({ length: 1 + Math.floor(this.#around.random() * 200) }, () => Math.floor(this.#around.random() * 256)))
+    return Buffer.from(
+      Array.from(
+        { length: 1 + Math.floor(this.#around.random() * 200) },
+        () => Math.floor(this.#around.random() * 256),
+      ),
+    )
   }
 
   #ship(lane: Lane, packets: Array<Buffer>, unitMs: number): void {

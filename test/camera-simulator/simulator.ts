@@ -33,7 +33,9 @@ const numbers = (seed: number): () => number => {
 
 export const startSimulator = async (options: SimulatorOptions): Promise<Simulator> => {
   const host = options.host ?? "127.0.0.1"
-  const wanted = typeof options.cameras === "number" ? Array.from({ length: options.cameras }, () => ({})) : options.cameras
+  const wanted = typeof options.cameras === "number" ?
+    Array.from({ length: options.cameras }, () => ({})) :
+    options.cameras
   const port = options.port ?? 0
   const cameras = wanted.map((own, index) =>
     new Camera(
