@@ -1,0 +1,172 @@
+/**
+ * The TCP connection of an RTSP session: bytes in, packets and messages out; how it ended.
+ *
+ * Invariants
+ * 1. One read buffer serves all connections: what is read is consumed before the read callback returns.
+ * 2. The connection ends once; `ended` tells why, with the packets and bytes received so far.
+ * 3. A fault in a consumer's callback ends this connection as a defect and touches no other.
+ * 4. Once the scope closes, the socket is destroyed.
+ */
+import { Clock, Deferred, Effect, type Scope } from "effect"
+import { connect as connectTcp, type Socket } from "node:net"
+import { Malformed } from "../codec/malformed.ts"
+import { SourceError } from "../source.ts"
+import type { Drain } from "./drain.ts"
+import { Framer } from "./framer.ts"
+import type { Message } from "./message.ts"
+import type { RtspUrl } from "./url.ts"
+
+/** As much as a socket's receive queue usually holds after an interval of draining at 10 Mbit/s. */
+const readBytes = 64 * 1024
+const readBuffer = Buffer.allocUnsafeSlow(readBytes)
+/** Bytes that may wait to be sent before the connection counts as dead: we only send requests and reports. */
+const maxUnsentBytes = 256 * 1024
+
+export interface ConnectionHandlers {
+  /** An interleaved packet `bytes[from, to)`, valid only during the call. */
+  onPacket: (channel: number, bytes: Buffer, from: number, to: number, arrivalMs: number) => void
+  onMessage: (message: Message) => void
+}
+
+export class Connection {
+  readonly url: RtspUrl
+  readonly ended = Deferred.makeUnsafe<never, SourceError>()
+  /** Set by whoever speaks the protocol, before the first byte can arrive. */
+  handlers: ConnectionHandlers = { onPacket: () => {}, onMessage: () => {} }
+  /** RTP and RTCP packets, by TCP or beside it. */
+  packets = 0
+  bytes = 0
+  private drain: Drain | null = null
+  readonly clock: Clock.Clock
+  private socket: Socket | null = null
+  private readonly framer: Framer
+  private arrivalMs = 0
+  private readonly resume = () => {
+    this.socket?.resume()
+  }
+
+  constructor(url: RtspUrl, clock: Clock.Clock) {
+    this.url = url
+    this.clock = clock
+    this.framer = new Framer({
+      onPacket: (channel, bytes, from, to) => {
+        this.packets++
+        this.handlers.onPacket(channel, bytes, from, to, this.arrivalMs)
+      },
+      onMessage: (message) => this.handlers.onMessage(message),
+    })
+  }
+
+  error(reason: SourceError["reason"], detail: string): SourceError {
+    return new SourceError({
+      reason,
+      host: this.url.authority,
+      path: this.url.path,
+      packet: this.packets,
+      byte: this.bytes,
+      detail,
+    })
+  }
+
+  get isOpen(): boolean {
+    return !Deferred.isDoneUnsafe(this.ended) && this.socket !== null
+  }
+
+  end(reason: SourceError["reason"], detail: string): void {
+    Deferred.doneUnsafe(this.ended, Effect.fail(this.error(reason, detail)))
+  }
+
+  /** Runs what handles received bytes; no exception leaves it. */
+  guard(work: () => void): void {
+    if (Deferred.isDoneUnsafe(this.ended)) return
+    try {
+      work()
+    } catch (error) {
+      if (error instanceof Malformed) this.end("protocol", error.message)
+      else Deferred.doneUnsafe(this.ended, Effect.die(error))
+    }
+  }
+
+  private read(length: number, buffer: Buffer): boolean {
+    this.arrivalMs = this.clock.currentTimeMillisUnsafe()
+    this.guard(() => this.framer.feed(buffer, length))
+    this.bytes += length
+    if (this.drain === null || length === readBytes) return true
+    this.drain.wait(this.resume)
+    return false
+  }
+
+  /** From now on reads wait for this timer; with `null` they happen at once again. */
+  drainBy(drain: Drain | null): void {
+    this.drain = drain
+    if (drain === null) this.resume()
+  }
+
+  /** Ends a body that stopped coming; false where none is awaited. */
+  flushBody(): boolean {
+    let flushed = false
+    this.guard(() => {
+      flushed = this.framer.flushBody()
+    })
+    return flushed
+  }
+
+  send(bytes: Uint8Array): void {
+    const { socket } = this
+    if (socket === null || !socket.writable) return
+    socket.write(bytes)
+    if (socket.writableLength > maxUnsentBytes) this.end("timeout", "the camera reads nothing any more")
+  }
+
+  /** An interleaved packet. */
+  sendPacket(channel: number, packet: Buffer): void {
+    const framed = Buffer.allocUnsafe(4 + packet.length)
+    framed[0] = 0x24
+    framed[1] = channel
+    framed.writeUInt16BE(packet.length, 2)
+    packet.copy(framed, 4)
+    this.send(framed)
+  }
+
+  get addresses(): { readonly local: string; readonly remote: string } {
+    return { local: this.socket?.localAddress ?? "", remote: this.socket?.remoteAddress ?? "" }
+  }
+
+  open(resume: (effect: Effect.Effect<void, SourceError>) => void): Effect.Effect<void> {
+    const { host, port } = this.url
+    const socket = connectTcp({
+      host,
+      port,
+      noDelay: true,
+      onread: { buffer: readBuffer, callback: (length, buffer) => this.read(length, buffer as Buffer) },
+    })
+    socket.once("connect", () => {
+      this.socket = socket
+      resume(Effect.void)
+    })
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      const code = error.code ?? "unknown error"
+      if (this.socket === null) resume(Effect.fail(this.error("unreachable", code)))
+      else this.end("closed", code)
+    })
+    socket.on("close", () => this.end("closed", "the camera closed the connection"))
+    socket.on("end", () => this.end("closed", "the camera closed the connection"))
+    return Effect.sync(() => socket.destroy())
+  }
+
+  destroy(): void {
+    this.socket?.destroy()
+  }
+}
+
+/** Connects within `timeoutMs`; closed with the scope. */
+export const connect = (url: RtspUrl, timeoutMs: number): Effect.Effect<Connection, SourceError, Scope.Scope> =>
+  Effect.gen(function*() {
+    const connection = new Connection(url, yield* Clock.Clock)
+    yield* Effect.addFinalizer(() => Effect.sync(() => connection.destroy()))
+    yield* Effect.callback<void, SourceError>((resume) => connection.open(resume)).pipe(Effect.timeoutOrElse({
+      duration: timeoutMs,
+      orElse: () => Effect.fail(connection.error("unreachable", `no connection within ${timeoutMs} ms`)),
+    }))
+    return connection
+  })
