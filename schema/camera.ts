@@ -115,7 +115,7 @@ export const StreamCreate = Schema.Struct({
 })
 export type StreamCreate = typeof StreamCreate.Type
 
-/** A replacement, but a password that is left out stays (it cannot be read back); `null` removes it. The role stays. */
+/** A replacement, but a user name or password that is left out stays; `null` removes it. The role stays. */
 export const StreamUpdate = Schema.Struct({
   sourceUrl: SourceUrl,
   transport: Schema.optionalKey(Transport),
@@ -150,7 +150,7 @@ export const CameraCreate = Schema.Struct({
 })
 export type CameraCreate = typeof CameraCreate.Type
 
-/** A replacement, but a password that is left out stays; `null` removes it. Channels and streams have operations of their own. */
+/** A replacement, but a user name or password that is left out stays; `null` removes it. Channels and streams have operations of their own. */
 export const CameraUpdate = Schema.Struct({
   name: Name,
   description: Schema.optionalKey(Description),
@@ -238,11 +238,11 @@ export class ChannelsExhausted extends Schema.TaggedError<ChannelsExhausted>()(
 /** Footage is never deleted as a side effect: what is recorded must lose its recordings first. */
 export class StillRecorded extends Schema.TaggedError<StillRecorded>()(
   "StillRecorded",
-  { id: Schema.String, recordingIds: Schema.Array(Schema.String) },
+  { id: Schema.String },
   { httpApiStatus: 409 },
 ) {
   override get message(): string {
-    return `It has ${this.recordingIds.length} recording(s) with footage; delete those first (${this.recordingIds.join(", ")}).`
+    return `${this.id} is recorded. Footage is never deleted as a side effect: delete its recordings first.`
   }
 }
 

@@ -69,9 +69,18 @@ export type RecordingCreate = typeof RecordingCreate.Type
 export const RecordingUpdate = Schema.Struct(options)
 export type RecordingUpdate = typeof RecordingUpdate.Type
 
-/** Flips when `enabled` is left out. */
-export const Toggle = Schema.Struct({ enabled: Schema.optional(Schema.Boolean) })
-export type Toggle = typeof Toggle.Type
+/** What whoever assigns captures must know of a recording. */
+export interface RecordingPlan {
+  readonly recordingId: RecordingId
+  readonly recordingToken: RecordingToken
+  readonly cameraId: CameraId
+  readonly channelId: ChannelId
+  readonly role: StreamRole
+  readonly enabled: boolean
+  readonly retentionDays: number
+  /** 0: no limit of its own. */
+  readonly maxBytes: number
+}
 
 export const RecordingFilter = Schema.Struct({
   cameraId: Schema.optional(CameraId),

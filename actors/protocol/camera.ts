@@ -29,58 +29,14 @@ import {
   StillRecorded,
   StreamNotFound,
   type StreamUpdate,
-  Transport,
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
-import { shardGroupOf, type Slot } from "#schema/ownership.ts"
+import { CameraChange, type CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
+import { shardGroupOf } from "#schema/ownership.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
-import { StreamRole } from "#schema/record.ts"
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
-
-/** A secret on its way to the database: `undefined` leaves it, `null` removes it, a text is what the vault sealed. */
-const Sealed = Schema.optionalKey(Schema.NullOr(Schema.String))
-
-export const StreamRow = Schema.Struct({
-  id: StreamId,
-  role: StreamRole,
-  sourceUrl: Schema.String,
-  transport: Transport,
-  enabled: Schema.Boolean,
-  username: Schema.NullOr(Schema.String),
-  sealedPassword: Schema.NullOr(Schema.String),
-})
-/** A stream as it is first written. */
-export type StreamRow = typeof StreamRow.Type
-
-export const ChannelRow = Schema.Struct({
-  id: ChannelId,
-  /** Null: named after its number. */
-  name: Schema.NullOr(Schema.String),
-  active: Schema.Boolean,
-  streams: Schema.Array(StreamRow),
-})
-/** A channel with its streams as it is first written. */
-export type ChannelRow = typeof ChannelRow.Type
-
-export const CameraChange = Schema.Struct({
-  name: Schema.String,
-  description: Schema.String,
-  enabled: Schema.Boolean,
-  username: Schema.NullOr(Schema.String),
-  sealedPassword: Sealed,
-})
-export type CameraChange = typeof CameraChange.Type
-
-export const StreamChange = Schema.Struct({
-  sourceUrl: Schema.String,
-  transport: Transport,
-  enabled: Schema.Boolean,
-  username: Schema.NullOr(Schema.String),
-  sealedPassword: Sealed,
-})
-export type StreamChange = typeof StreamChange.Type
 
 const cameraErrors = [CameraNotFound, VersionConflict, DependencyUnavailable] as const
 const channelErrors = [ChannelNotFound, VersionConflict, DependencyUnavailable] as const
@@ -90,6 +46,7 @@ const streamErrors = [StreamNotFound, VersionConflict, DependencyUnavailable] as
 export const CameraActor = Entity.make("Camera", [
   /** Brings the captures of this node in line with what the database says of the camera. Idempotent. */
   Rpc.make("Start", { payload: { id: CameraId }, error: DependencyUnavailable }),
+  Rpc.make("Create", { payload: { camera: NewCamera }, success: Camera, error: DependencyUnavailable }),
   Rpc.make("Update", {
     payload: { id: CameraId, change: CameraChange, ifMatch },
     success: Camera,
@@ -97,7 +54,7 @@ export const CameraActor = Entity.make("Camera", [
   }),
   Rpc.make("Delete", { payload: { id: CameraId, ifMatch }, error: Schema.Union([...cameraErrors, StillRecorded]) }),
   Rpc.make("AddChannel", {
-    payload: { id: CameraId, channel: ChannelRow },
+    payload: { id: CameraId, channel: NewChannel },
     success: Channel,
     error: Schema.Union([...cameraErrors, ChannelsExhausted]),
   }),
@@ -113,7 +70,7 @@ export const CameraActor = Entity.make("Camera", [
   }),
   Rpc.make("DeleteChannel", { payload: { channelId: ChannelId, ifMatch }, error: Schema.Union([...channelErrors, StillRecorded]) }),
   Rpc.make("AddStream", {
-    payload: { channelId: ChannelId, stream: StreamRow },
+    payload: { channelId: ChannelId, stream: NewStream },
     success: CameraStream,
     error: Schema.Union([...channelErrors, StreamExists]),
   }),
@@ -129,12 +86,6 @@ type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type OfCamera<A, E = never> = Answer<A, E | CameraNotFound>
 type OfChannel<A, E = never> = Answer<A, E | ChannelNotFound>
 type OfStream<A, E = never> = Answer<A, E | StreamNotFound>
-
-/** Where an entity that acts on behalf of a camera lives. */
-export interface CameraHome {
-  readonly cameraId: CameraId
-  readonly slot: Slot
-}
 
 export class Cameras extends Context.Service<Cameras, {
   /** By position. */

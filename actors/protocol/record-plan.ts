@@ -4,21 +4,9 @@
  * to be built first.
  */
 import { Context, type Effect } from "effect"
-import type { CameraId, ChannelId, RecordingId, RecordingToken } from "#schema/common.ts"
+import type { CameraId } from "#schema/common.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
-import type { StreamRole } from "#schema/record.ts"
-
-export interface RecordingPlan {
-  readonly recordingId: RecordingId
-  readonly recordingToken: RecordingToken
-  readonly cameraId: CameraId
-  readonly channelId: ChannelId
-  readonly role: StreamRole
-  readonly enabled: boolean
-  readonly retentionDays: number
-  /** 0: no limit of its own. */
-  readonly maxBytes: number
-}
+import type { RecordingPlan } from "#schema/record-config.ts"
 
 export class RecordingPlans extends Context.Service<RecordingPlans, {
   /** Plans of every recording of these cameras, disabled ones too, deleted ones not. */

@@ -1,0 +1,237 @@
+/**
+ * The service `Cameras`: checks and completes what people ask, seals passwords, sends changes to the entity of the camera on
+ * whichever node serves it, and reads from the store.
+ *
+ * Invariants
+ * 1. A password leaves this file sealed. Credentials inside a source URL are taken out of it first; those given beside it win.
+ * 2. Every send has a time limit (`ask`).
+ */
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { CameraActor, Cameras } from "#actors/protocol/camera.ts"
+import { CameraStore } from "#actors/store/camera.ts"
+import { ask } from "#cluster/ask.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import {
+  type Camera,
+  type CameraCreate,
+  type CameraFilter,
+  CameraNotFound,
+  type CameraUpdate,
+  type ChannelCreate,
+  ChannelNotFound,
+  DriverUnsupported,
+  type StreamCreate,
+  StreamNotFound,
+  type StreamUpdate,
+} from "#schema/camera.ts"
+import { cameraSecret, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
+import { splitSourceUrl } from "#schema/camera-url.ts"
+import { CameraId, ChannelId, type PageRequest, StreamId } from "#schema/common.ts"
+import { cursorOf, pageFrom } from "#schema/cursor.ts"
+import { entityId } from "#schema/ownership.ts"
+import { InvalidInput } from "#schema/problem.ts"
+import { uuid7 } from "#schema/uuid.ts"
+import { Vault } from "#schema/vault.ts"
+
+/** Cameras of the answer to a new order. */
+const firstPage = 100
+
+const cursor = cursorOf("cameras", Schema.Struct({ position: Schema.Int, id: CameraId }))
+
+interface Credentials {
+  readonly username?: string | null
+  readonly password?: Redacted.Redacted | null
+}
+
+/** What a source URL and the members beside it say together. */
+const sourceOf = (input: { readonly sourceUrl: string } & Credentials): { readonly url: string; readonly given: Credentials } => {
+  const { password, url, username } = splitSourceUrl(input.sourceUrl)
+  const inUrl: Credentials = username === null && password === null ? {} : {
+    username,
+    password: password === null ? null : Redacted.make(password),
+  }
+  return {
+    url,
+    given: {
+      ...inUrl,
+      ...(input.username === undefined ? {} : { username: input.username }),
+      ...(input.password === undefined ? {} : { password: input.password }),
+    },
+  }
+}
+
+const rolesRepeat = (streams: ReadonlyArray<StreamCreate>) => new Set(streams.map((stream) => stream.role)).size < streams.length
+
+/** Faults that no schema can see. */
+const checked = (input: CameraCreate): Effect.Effect<ReadonlyArray<ChannelCreate>, DriverUnsupported | InvalidInput> => {
+  if (input.driver !== "rtsp") return Effect.fail(new DriverUnsupported({ driver: input.driver }))
+  const channels = input.channels ?? (input.streams === undefined ? [] : [{ streams: input.streams }])
+  if (input.channels !== undefined && input.streams !== undefined) {
+    return Effect.fail(InvalidInput.at("/payload/streams", "give either streams (of one channel) or channels"))
+  }
+  if (!channels.some((channel) => (channel.streams ?? []).length > 0)) {
+    return Effect.fail(InvalidInput.at("/payload/streams", "an RTSP camera needs at least one stream"))
+  }
+  if (channels.some((channel) => rolesRepeat(channel.streams ?? []))) {
+    return Effect.fail(InvalidInput.at("/payload/streams", "each stream of a channel needs a role of its own"))
+  }
+  return Effect.succeed(channels)
+}
+
+const make = Effect.gen(function*() {
+  const [store, ownership, vault, clientOf] = yield* Effect.all([CameraStore, Ownership, Vault, CameraActor.client])
+
+  const sealed = (context: string, password: Redacted.Redacted | null | undefined) =>
+    password === null || password === undefined ? Effect.succeed(null) : vault.seal(context, password)
+  /** The changed members of credentials; what is left out stays as it is. */
+  const changed = (context: string, given: Credentials) =>
+    Effect.map(sealed(context, given.password), (sealedPassword) => ({
+      ...(given.username === undefined ? {} : { username: given.username }),
+      ...(given.password === undefined ? {} : { sealedPassword }),
+    }))
+  const newStream = Effect.fnUntraced(function*(input: StreamCreate) {
+    const id = StreamId.make(yield* uuid7)
+    const { given, url } = sourceOf(input)
+    return {
+      id,
+      role: input.role,
+      sourceUrl: url,
+      transport: input.transport ?? "tcp",
+      enabled: input.enabled ?? true,
+      username: given.username ?? null,
+      sealedPassword: yield* sealed(streamSecret(id), given.password),
+    } satisfies NewStream
+  })
+  const newChannel = Effect.fnUntraced(function*(input: ChannelCreate) {
+    return {
+      id: ChannelId.make(yield* uuid7),
+      name: input.name ?? null,
+      active: input.active ?? true,
+      streams: yield* Effect.forEach(input.streams ?? [], newStream),
+    } satisfies NewChannel
+  })
+
+  const page = Effect.fnUntraced(function*(filter: CameraFilter, request: PageRequest) {
+    const after = yield* cursor.decode(request.cursor)
+    const rows = yield* store.list(filter, request.limit + 1, after)
+    const position = ({ id, position }: Camera) => ({ id, position })
+    return pageFrom({ rows, limit: request.limit, cursor, position, item: (camera) => camera })
+  })
+  const found = (id: CameraId) =>
+    Effect.flatMap(store.get(id), (camera) => camera === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(camera))
+  const camera = (id: CameraId) =>
+    Effect.flatMap(store.home(id), (home) =>
+      home === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(clientOf(entityId(home.slot, id))))
+  const homeOfChannel = (id: ChannelId) =>
+    Effect.gen(function*() {
+      const cameraId = yield* store.cameraOf({ channelId: id })
+      const home = cameraId === null ? null : yield* store.home(cameraId)
+      return home ?? (yield* new ChannelNotFound({ id }))
+    })
+  const ofChannel = (id: ChannelId) =>
+    Effect.map(homeOfChannel(id), (home) => clientOf(entityId(home.slot, home.cameraId)))
+  const ofStream = (id: StreamId) =>
+    Effect.gen(function*() {
+      const cameraId = yield* store.cameraOf({ streamId: id })
+      const home = cameraId === null ? null : yield* store.home(cameraId)
+      if (home === null) return yield* new StreamNotFound({ id })
+      return clientOf(entityId(home.slot, home.cameraId))
+    })
+  const channel = (id: ChannelId) =>
+    Effect.gen(function*() {
+      const cameraId = yield* store.cameraOf({ channelId: id })
+      const parent = cameraId === null ? null : yield* store.get(cameraId)
+      return parent?.channels.find((one) => one.id === id) ?? (yield* new ChannelNotFound({ id }))
+    })
+  const stream = (id: StreamId) =>
+    Effect.gen(function*() {
+      const cameraId = yield* store.cameraOf({ streamId: id })
+      const parent = cameraId === null ? null : yield* store.get(cameraId)
+      return parent?.channels.flatMap((one) => one.streams).find((one) => one.id === id) ?? (yield* new StreamNotFound({ id }))
+    })
+
+  const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
+    const channels = yield* checked(input)
+    const id = CameraId.make(yield* uuid7)
+    const client = clientOf(ownership.entityId(id))
+    return yield* ask(client.Create({
+      camera: {
+        id,
+        homeNodeId: ownership.nodeId,
+        name: input.name,
+        description: input.description ?? "",
+        driver: input.driver,
+        enabled: input.enabled ?? true,
+        username: input.username ?? null,
+        sealedPassword: yield* sealed(cameraSecret(id), input.password),
+        channels: yield* Effect.forEach(channels, newChannel),
+      },
+    }))
+  })
+  const update = Effect.fn("Cameras.update")(function*(id: CameraId, input: CameraUpdate, ifMatch: number | null) {
+    const client = yield* camera(id)
+    const change = {
+      name: input.name,
+      description: input.description ?? "",
+      enabled: input.enabled ?? true,
+      ...(yield* changed(cameraSecret(id), input)),
+    }
+    return yield* ask(client.Update({ id, change, ifMatch }))
+  })
+  const updateStream = Effect.fn("Cameras.updateStream")(function*(id: StreamId, input: StreamUpdate, ifMatch: number | null) {
+    const client = yield* ofStream(id)
+    const { given, url } = sourceOf(input)
+    const change = {
+      sourceUrl: url,
+      transport: input.transport ?? "tcp" as const,
+      enabled: input.enabled ?? true,
+      ...(yield* changed(streamSecret(id), given)),
+    }
+    return yield* ask(client.UpdateStream({ streamId: id, change, ifMatch }))
+  })
+
+  return Cameras.of({
+    list: page,
+    get: found,
+    create,
+    update,
+    remove: (id, ifMatch) => Effect.flatMap(camera(id), (client) => ask(client.Delete({ id, ifMatch }))),
+    reorder: (ids) =>
+      new Set(ids).size < ids.length
+        ? Effect.fail(InvalidInput.at("/payload/ids", "each camera may be named once"))
+        : Effect.andThen(
+          store.reorder(ids),
+          page({}, { limit: firstPage, cursor: null }).pipe(Effect.catchTag("InvalidCursor", Effect.die)),
+        ),
+    channels: (id) => Effect.map(found(id), (camera) => camera.channels),
+    channel,
+    addChannel: (id, input) =>
+      Effect.gen(function*() {
+        if (rolesRepeat(input.streams ?? [])) {
+          return yield* InvalidInput.at("/payload/streams", "each stream of a channel needs a role of its own")
+        }
+        const client = yield* camera(id)
+        return yield* ask(client.AddChannel({ id, channel: yield* newChannel(input) }))
+      }),
+    updateChannel: (id, input, ifMatch) =>
+      Effect.flatMap(ofChannel(id), (client) =>
+        ask(client.UpdateChannel({ channelId: id, name: input.name, active: input.active ?? true, ifMatch }))),
+    toggleChannel: (id, active, ifMatch) =>
+      Effect.flatMap(ofChannel(id), (client) => ask(client.ToggleChannel({ channelId: id, active, ifMatch }))),
+    removeChannel: (id, ifMatch) =>
+      Effect.flatMap(ofChannel(id), (client) => ask(client.DeleteChannel({ channelId: id, ifMatch }))),
+    streams: (id) => Effect.map(channel(id), (found) => found.streams),
+    stream,
+    addStream: (id, input) =>
+      Effect.gen(function*() {
+        const client = yield* ofChannel(id)
+        return yield* ask(client.AddStream({ channelId: id, stream: yield* newStream(input) }))
+      }),
+    updateStream,
+    removeStream: (id, ifMatch) =>
+      Effect.flatMap(ofStream(id), (client) => ask(client.DeleteStream({ streamId: id, ifMatch }))),
+    homeOf: homeOfChannel,
+  })
+})
+
+export const layer = Layer.effect(Cameras, make)

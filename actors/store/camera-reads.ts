@@ -1,0 +1,82 @@
+/** Reading cameras: see `camera.ts`. */
+import { Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Camera, CameraFilter } from "#schema/camera.ts"
+import type { CameraHome } from "#schema/camera-change.ts"
+import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
+import type { Slot } from "#schema/ownership.ts"
+import { answered } from "./answer.ts"
+import { assemble, type CameraRow, type CaptureRow, type ChannelRow, type StreamRow } from "./camera-rows.ts"
+
+/** Conditions of a list; `strpos` rather than LIKE, so that nothing in the text is a pattern. */
+const conditions = (
+  sql: SqlClient.SqlClient,
+  filter: CameraFilter,
+  after: { readonly position: number; readonly id: string } | null,
+) => [
+  sql`TRUE`,
+  ...(filter.status === undefined ? [] : [sql`status = ${filter.status}`]),
+  ...(filter.driver === undefined ? [] : [sql`driver = ${filter.driver}`]),
+  ...(filter.enabled === undefined ? [] : [sql`enabled = ${filter.enabled}`]),
+  ...(filter.text === undefined ? [] : [sql`(
+    strpos(lower(name), lower(${filter.text})) > 0
+    OR strpos(lower(description), lower(${filter.text})) > 0
+    OR EXISTS (
+      SELECT 1 FROM camera_stream
+      WHERE camera_stream.camera_id = camera.id
+        AND strpos(lower(split_part(source_url, '/', 3)), lower(${filter.text})) > 0
+    )
+  )`]),
+  ...(after === null ? [] : [sql`(position, id) > (${after.position}, ${after.id}::text::uuid)`]),
+]
+
+export const cameraReads = (sql: SqlClient.SqlClient) => {
+  const complete = (cameras: ReadonlyArray<CameraRow>): Effect.Effect<ReadonlyArray<Camera>, SqlError.SqlError> => {
+    if (cameras.length === 0) return Effect.succeed([])
+    const ids = sql.in(cameras.map((camera) => camera.id))
+    return Effect.map(
+      Effect.all({
+        channels: sql<ChannelRow>`SELECT * FROM camera_channel WHERE camera_id IN ${ids}`,
+        streams: sql<StreamRow>`SELECT * FROM camera_stream WHERE camera_id IN ${ids}`,
+      }),
+      (rows) => assemble({ cameras, ...rows }),
+    )
+  }
+  const captured = (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
+    "slots" in scope ? sql`c.slot IN ${sql.in(scope.slots)}` : sql`c.id = ${scope.cameraId}`
+  return {
+    list: (filter: CameraFilter, limit: number, after: { readonly position: number; readonly id: string } | null) =>
+      answered(Effect.flatMap(
+        sql<CameraRow>`
+          SELECT * FROM camera WHERE ${sql.and(conditions(sql, filter, after))} ORDER BY position, id LIMIT ${limit}`,
+        complete,
+      )),
+    get: (id: CameraId) =>
+      answered(sql<CameraRow>`SELECT * FROM camera WHERE id = ${id}`.pipe(
+        Effect.flatMap(complete),
+        Effect.map(([camera]) => camera ?? null),
+      )),
+    cameraOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) =>
+      answered(Effect.map(
+        "channelId" in of
+          ? sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_channel WHERE id = ${of.channelId}`
+          : sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_stream WHERE id = ${of.streamId}`,
+        ([row]) => row?.camera_id ?? null,
+      )),
+    home: (id: CameraId) =>
+      answered(Effect.map(
+        sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`,
+        ([row]) => row ?? null,
+      )),
+    captures: (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
+      answered(sql<CaptureRow>`
+        SELECT c.id AS "cameraId", h.id AS "channelId", s.id AS "streamId", c.driver, s.role, s.source_url AS url,
+          s.transport, c.enabled AND h.active AND s.enabled AS enabled, c.username AS "cameraUsername",
+          c.sealed_password AS "cameraPassword", s.username AS "streamUsername", s.sealed_password AS "streamPassword"
+        FROM camera_stream s JOIN camera_channel h ON h.id = s.channel_id JOIN camera c ON c.id = h.camera_id
+        WHERE ${captured(scope)} ORDER BY s.id`),
+    versions: (slots: ReadonlyArray<Slot>) =>
+      answered(sql<{ readonly id: CameraId; readonly slot: Slot; readonly version: number }>`
+        SELECT id, slot, version FROM camera WHERE slot IN ${sql.in(slots)} ORDER BY id`),
+  }
+}
