@@ -38,9 +38,9 @@ const sliceOf = (path: string) => basename(path).replace(/\.ts$/, "").split("-")
 
 /** Files of a floor that belong to no slice, and why they may. */
 const shared: Record<string, ReadonlyArray<string>> = {
-  "actors/protocol": ["late", "readme"],
-  "actors/behaviour": ["late"],
-  "actors/store": [],
+  "actors/protocol": ["late", "readme", "http"],
+  "actors/behaviour": ["late", "http"],
+  "actors/store": ["http"],
   "http/contract": ["api", "errors", "access", "conventions", "http", "client"],
   "http/handlers": ["http"],
 }

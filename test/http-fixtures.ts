@@ -1,0 +1,111 @@
+/** Services without a database, for tests of the HTTP floor. */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer, Logger, Redacted } from "effect"
+import { HttpRouter } from "effect/http"
+import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { Idempotency, type KeptAnswer } from "#actors/protocol/http.ts"
+import { healthLayer } from "#actors/behaviour/health.ts"
+import { UserId } from "#schema/common.ts"
+import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
+import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
+import { routes, type ServerOptions } from "#http/server.ts"
+
+export const userId = UserId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a01")
+
+/** A user of a built-in role. */
+export const principal = (role: keyof typeof builtInRoles): UserPrincipal => ({
+  kind: "user",
+  userId,
+  username: role,
+  sessionId: "0190163d-8694-7395-8ad4-5b8a3f3d0a02",
+  grants: [{ role, permissions: builtInRoles[role].permissions }],
+})
+
+/** The tokens `admin`, `operator` and `viewer` are good; all others are not. */
+export const namedTokens = Layer.succeed(AccessTokens, {
+  verify: (token) => {
+    const name = Redacted.value(token)
+    return name in builtInRoles
+      ? Effect.succeed(principal(name as keyof typeof builtInRoles))
+      : Effect.fail(new Unauthenticated({ message: "The access token is missing, expired or not valid" }))
+  },
+  jwks: () => Effect.succeed({ keys: [] }),
+  trust: () => Effect.void,
+  endSession: () => Effect.void,
+})
+
+const unasked = () => Effect.die(new Error("Nobody should ask for this here"))
+export const noAuth = Layer.succeed(Auth, {
+  login: unasked,
+  refresh: unasked,
+  logout: unasked,
+  heartbeat: unasked,
+  profile: unasked,
+  updateProfile: unasked,
+  changeUsername: unasked,
+  changePassword: unasked,
+})
+
+/** Keeps answers in memory. */
+export const memoryIdempotency = Layer.sync(Idempotency, () => {
+  const answers = new Map<string, { readonly print: string; answer: KeptAnswer | null }>()
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+  return Idempotency.of({
+    begin: (request) =>
+      Effect.suspend(() => {
+        const known = answers.get(request.key)
+        if (known === undefined) {
+          answers.set(request.key, { print: hex(request.fingerprint), answer: null })
+          return Effect.succeed(null)
+        }
+        return known.print === hex(request.fingerprint) && known.answer !== null
+          ? Effect.succeed(known.answer)
+          : Effect.fail(new IdempotencyConflict({ message: "used or running" }))
+      }),
+    keep: (request, answer) =>
+      Effect.sync(() => {
+        answers.get(request.key)!.answer = answer
+      }),
+    forget: (request) =>
+      Effect.sync(() => {
+        answers.delete(request.key)
+      }),
+  })
+})
+
+export const testHealth = healthLayer({ version: "1", releaseId: "0.0.0", serviceId: "test", description: "A test" })
+
+export const serverOptions: ServerOptions = {
+  host: "127.0.0.1",
+  port: 0,
+  dashboard: null,
+  graceMs: 500,
+  requestTimeoutMs: 30_000,
+  maxBodyBytes: 1 << 20,
+}
+
+/** The whole HTTP floor without a socket: a function from `Request` to `Response`. */
+export const webHandler = (options: Partial<ServerOptions> = {}) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() =>
+        HttpRouter.toWebHandler(
+          routes({ ...serverOptions, ...options }).pipe(
+            Layer.provide([namedTokens, noAuth, memoryIdempotency, testHealth, NodeHttpServer.layerHttpServices]),
+            Layer.provideMerge(Logger.layer([])),
+          ),
+          { disableLogger: true },
+        )
+      ),
+      ({ dispose }) => Effect.promise(dispose),
+    ),
+    ({ handler }) => (path: string, init: RequestInit & { readonly token?: string } = {}) => {
+      const headers = new Headers(init.headers)
+      if (init.token !== undefined) headers.set("authorization", `Bearer ${init.token}`)
+      return Effect.promise(() => handler(new Request(`http://node.test${path}`, { ...init, headers })))
+    },
+  )
+
+export const text = (response: Response) => Effect.promise(() => response.text())
+/** The JSON body of an answer. */
+export const json = (response: Response) => Effect.promise(() => response.json() as Promise<Record<string, unknown>>)
