@@ -8,7 +8,7 @@
  * 3. A withdrawn stream leaves its epoch behind, so that a late assignment of an earlier owner is still refused; the newest
  *    `maxWithdrawn` are kept.
  */
-import { Effect, Option, type Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import type { Assignment } from "#media/recorder.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { Vault } from "#schema/vault.ts"
@@ -67,8 +67,21 @@ export interface Assignments {
 
 const contextOf = (streamId: StreamId) => `stream/${streamId}/password`
 
-export const sameSecret = (a: Redacted.Redacted | null, b: Redacted.Redacted | null, value: (r: Redacted.Redacted) => string) =>
-  a === b || (a !== null && b !== null && value(a) === value(b))
+const sameSecret = (a: Redacted.Redacted | null, b: Redacted.Redacted | null): boolean =>
+  a === b || (a !== null && b !== null && Redacted.value(a) === Redacted.value(b))
+
+/** Whether a connection made for the one serves the other as well. */
+export const sameSource = (a: Assignment, b: Assignment): boolean =>
+  a.url === b.url && a.username === b.username && a.transport === b.transport && a.driver === b.driver && a.enabled === b.enabled &&
+  sameSecret(a.password, b.password)
+
+export const sameAssignment = (a: Assignment, b: Assignment): boolean => {
+  const [r, s] = [a.recording, b.recording]
+  const recording = r === s || (r !== null && s !== null && r.recordingId === s.recordingId && r.recordingToken === s.recordingToken &&
+      r.enabled === s.enabled && r.retentionDays === s.retentionDays && r.maxBytes === s.maxBytes)
+  return recording && sameSource(a, b) && a.cameraId === b.cameraId && a.channelId === b.channelId && a.nodeId === b.nodeId &&
+    a.epoch === b.epoch
+}
 
 export const loadAssignments = Effect.fnUntraced(
   function*(disk: LineDisk, vault: Vault["Service"]): Effect.fn.Return<Assignments, LineDiskError> {

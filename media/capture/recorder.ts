@@ -10,9 +10,9 @@
  *    pictures are dropped and the gap says `disk_slow`.
  * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
  */
-import { Clock, Effect, Fiber, Latch, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Option, Scope } from "effect"
 import type { Assignment } from "#media/recorder.ts"
-import type { FileWriter, Fragment, Storage, StorageError } from "#media/storage.ts"
+import { type FileWriter, type Fragment, type Storage, StorageError } from "#media/storage.ts"
 import type { EpochMs, Interval } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, RecordingState, SegmentFile } from "#schema/record.ts"
@@ -33,6 +33,8 @@ export interface RecorderOptions {
   readonly grownEveryMs: number
   /** Longest wait for the disk when the recorder ends. */
   readonly closeMs: number
+  /** Longest wait for a new file. */
+  readonly openMs: number
 }
 
 export const defaultRecorderOptions: RecorderOptions = {
@@ -41,6 +43,7 @@ export const defaultRecorderOptions: RecorderOptions = {
   maxHeldBytes: 16 * 1024 * 1024,
   grownEveryMs: 30_000,
   closeMs: 5_000,
+  openMs: 10_000,
 }
 
 export interface RecorderParts {
@@ -90,6 +93,8 @@ interface OpenFile {
   readonly watch: Fiber.Fiber<unknown>
   /** End of the newest fragment its queue took. */
   endMs: EpochMs | null
+  /** Its failure was dealt with. */
+  broken: boolean
 }
 
 /** A number in `[0, modulo)` that a text always gives. FNV-1a. */
@@ -113,6 +118,8 @@ class RecorderWorker {
   private readonly wake = Latch.makeUnsafe(false)
   private readonly idle = Latch.makeUnsafe(true)
   private file: OpenFile | null = null
+  /** A file that is being opened for too long. */
+  private opening: Fiber.Fiber<FileWriter, StorageError> | null = null
   private sequence: number
   /** Nothing is written before this; null while all is well. */
   private retryAt: EpochMs | null = null
@@ -137,7 +144,11 @@ class RecorderWorker {
     return this.clock.currentTimeMillisUnsafe()
   }
 
+  /** Bounded although a disk hangs: ticks and equal gaps do not add up (fragments: see `offer`). */
   put(item: Item): void {
+    const last = this.items.at(-1)
+    if (last?._tag === "Missing" && item._tag === "Missing" && last.hole.cause === item.hole.cause) return
+    if (item._tag === "Tick" && this.items.length > 0) return
     this.items.push(item)
     this.idle.closeUnsafe()
     this.wake.openUnsafe()
@@ -229,8 +240,9 @@ class RecorderWorker {
       if (open === null) return
       yield* this.commit(this.parts.kept.ledger.resume(fragment.startMs, hole.cause, hole.detail))
       if (!open.writer.append(fragment)) {
-        yield* this.backOff({ cause: "disk_slow", detail: "the write queue is full" })
-        return
+        // Refused for want of room, or because the file has failed and word of it is still under way.
+        const error = yield* Effect.raceFirst(Effect.flip(open.writer.failure), Effect.as(Effect.yieldNow, null))
+        return yield* error === null ? this.backOff({ cause: "disk_slow", detail: "the write queue is full" }) : this.failed(open, error)
       }
       this.parts.kept.ledger.extend(fragment.endMs)
       open.endMs = fragment.endMs
@@ -257,11 +269,8 @@ class RecorderWorker {
     const { recordingId, recordingToken } = recording
     const { rotateMs } = this.parts.options
     return Effect.gen({ self: this }, function*() {
-      const writer = yield* this.parts.storage.create(
-        { recordingId, recordingToken, streamId, channelId, nodeId, epoch },
-        parameters,
-        { sequence: this.sequence, startMs: first.startMs },
-      )
+      const identity = { recordingId, recordingToken, streamId, channelId, nodeId, epoch }
+      const writer = yield* this.create(identity, parameters, { sequence: this.sequence, startMs: first.startMs })
       this.sequence++
       const previous = this.file
       const offset = staggerOf(streamId, rotateMs)
@@ -270,7 +279,7 @@ class RecorderWorker {
         Effect.catch((error) => Effect.sync(() => this.put({ _tag: "Failed", open, error }))),
         Effect.forkIn(this.scope),
       )
-      const open: OpenFile = { writer, parameters, epoch, rotateAt, watch, endMs: null }
+      const open: OpenFile = { writer, parameters, epoch, rotateAt, watch, endMs: null, broken: false }
       this.file = open
       this.parts.journal.append([{ _tag: "FileOpened", file: writer.file() }])
       this.grownAt = this.now
@@ -279,6 +288,25 @@ class RecorderWorker {
     }).pipe(
       Effect.catchTag("StorageError", (error) => Effect.as(this.backOff({ cause: error.cause, detail: error.message }), false)),
     )
+  }
+
+  /** A folder that hangs is given up after `openMs`; nothing else is opened until it answers. */
+  private create(...args: Parameters<Storage["Service"]["create"]>): Effect.Effect<FileWriter, StorageError> {
+    const { openMs } = this.parts.options
+    const slow = new StorageError({ cause: "disk_slow", folder: "", code: "ETIMEDOUT", detail: `no file could be opened within ${openMs} ms` })
+    return Effect.gen({ self: this }, function*() {
+      if (this.opening !== null) {
+        const late = yield* Effect.timeoutOption(Fiber.await(this.opening), openMs)
+        if (Option.isNone(late)) return yield* slow
+        this.opening = null
+        if (Exit.isSuccess(late.value)) yield* Effect.forkIn(Effect.ignore(late.value.value.seal), this.scope)
+      }
+      const fiber = yield* Effect.forkIn(this.parts.storage.create(...args), this.scope)
+      const exit = yield* Effect.timeoutOption(Fiber.await(fiber), openMs)
+      if (Option.isSome(exit)) return yield* exit.value
+      this.opening = fiber
+      return yield* slow
+    })
   }
 
   private seal(open: OpenFile): Effect.Effect<void> {
@@ -292,18 +320,25 @@ class RecorderWorker {
   /** Invariant 1: what the file does not hold is missing after all. */
   private failed(open: OpenFile, error: StorageError): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
-      const file = open.writer.file()
+      if (open.broken) return
+      open.broken = true
       const current = this.file === open
-      const missing = { start: file.endMs, end: open.endMs ?? file.endMs }
+      if (current) this.file = null
+      // A write that was under way may still succeed: only a writer that is done with its file tells where it ends.
+      yield* this.atMost(Effect.ignore(open.writer.seal))
+      const file = open.writer.file()
+      const missing = { start: open.endMs === null ? file.endMs : Math.min(file.endMs, open.endMs), end: open.endMs ?? file.endMs }
       yield* this.commit(this.parts.kept.ledger.lost(missing, error.cause, error.message))
-      this.parts.journal.append([{ _tag: "FileGrown", file }])
-      if (!current) return
-      this.file = null
+      this.parts.journal.append([{ _tag: file.sealed ? "FileSealed" : "FileGrown", file }])
       yield* Effect.logWarning(`Writing of recording ${file.recordingId} failed`, error)
-      yield* this.backOff({ cause: error.cause, detail: error.message })
-      // Gives the handle back; the file itself is made whole when the folder is next read.
-      yield* Effect.forkIn(Effect.ignore(open.writer.seal), this.scope)
+      if (current) yield* this.backOff({ cause: error.cause, detail: error.message })
     })
+  }
+
+  /** A hung disk does not let go of its caller: whoever waits for it waits apart, and no longer than `closeMs`. */
+  private atMost(effect: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.flatMap(Effect.forkIn(effect, this.scope), (fiber) =>
+      Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), this.parts.options.closeMs)))
   }
 
   private ticked(): Effect.Effect<void> {
@@ -323,7 +358,7 @@ class RecorderWorker {
       const open = this.file
       this.file = null
       if (open === null) return
-      yield* Effect.timeoutOption(this.seal(open), this.parts.options.closeMs)
+      yield* this.atMost(this.seal(open))
       // A seal that failed has left word of what is missing.
       yield* Effect.timeoutOption(this.idle.await, this.parts.options.closeMs)
     })

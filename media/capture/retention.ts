@@ -1,0 +1,43 @@
+/**
+ * Lets old footage go: every minute, and at once when a folder is full. What went is journalled; what has become history is
+ * forgotten by the ledgers.
+ */
+import { Clock, Effect, Latch } from "effect"
+import type { RetentionPolicy, Storage } from "#media/storage.ts"
+import type { Journal } from "./journal.ts"
+import type { Ledgers } from "./ledgers.ts"
+
+export interface RetentionParts {
+  readonly storage: Storage["Service"]
+  readonly journal: Journal
+  readonly ledgers: Ledgers
+  /** Opened when a folder is full. */
+  readonly lowDisk: Latch.Latch
+  readonly policies: () => ReadonlyArray<RetentionPolicy>
+}
+
+const everyMs = 60_000
+/** A full folder is looked at no more often than this. */
+const atLeastMs = 2_000
+const dayMs = 86_400_000
+
+export const runRetention = (parts: RetentionParts): Effect.Effect<never> => {
+  const turn = Effect.gen(function*() {
+    const policies = parts.policies()
+    const gone = yield* parts.storage.enforceRetention(policies)
+    const now = yield* Clock.currentTimeMillis
+    const limits = new Map(policies.map((policy) => [policy.recordingId, now - policy.retentionDays * dayMs]))
+    parts.journal.append(gone.map((file) => ({
+      _tag: "FileDeleted",
+      file,
+      reason: file.endMs <= (limits.get(file.recordingId) ?? now) ? "retention" : "space",
+    })))
+    for (const [recordingId, limit] of limits) parts.ledgers.forget(recordingId, limit)
+  })
+  return Effect.gen(function*() {
+    yield* Effect.raceFirst(Effect.sleep(everyMs), parts.lowDisk.await)
+    parts.lowDisk.closeUnsafe()
+    yield* Effect.catchCause(turn, (cause) => Effect.logError("Retention failed", cause))
+    yield* Effect.sleep(atLeastMs)
+  }).pipe(Effect.forever)
+}
