@@ -6,7 +6,7 @@
  * 2. Once built it stays. An outage of PostgreSQL later on is each service's own affair: slots are sticky, queries answer 503.
  * 3. Its services are published (`actors/protocol/late.ts`) when all of them stand, and withdrawn before the first of them ends.
  */
-import { Clock, Context, Duration, Effect, Layer, type Redacted } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import type { HealthReporter } from "#actors/protocol/health.ts"
 import { Late } from "#actors/protocol/late.ts"
@@ -17,6 +17,15 @@ const firstWaitMs = 500
 const longestWaitMs = 5_000
 /** The same failure again is told at most once in this time. */
 const quietMs = 30_000
+
+/** What went wrong, with what lies beneath it: at most four levels, each once. */
+const explain = (error: unknown): string => {
+  const told: Array<string> = []
+  for (let cause = error; cause instanceof Error && told.length < 4; cause = cause.cause) {
+    if (cause.message !== "" && !told.includes(cause.message)) told.push(cause.message)
+  }
+  return told.length > 0 ? told.join(": ") : String(error)
+}
 
 /** Keeps trying to build `services`, then publishes them until the scope closes. Builds nothing while it is itself built. */
 export const keep = <A, E, R>(services: Layer.Layer<A, E, R>): Layer.Layer<never, never, R | Late> =>
@@ -42,7 +51,7 @@ export const keep = <A, E, R>(services: Layer.Layer<A, E, R>): Layer.Layer<never
     const loop = Effect.gen(function*() {
       let wait = firstWaitMs
       while (true) {
-        yield* once.pipe(Effect.catch((error) => tell(error instanceof Error ? error.message : String(error))))
+        yield* once.pipe(Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell(explain(Cause.squash(cause)))))
         yield* Effect.sleep(wait)
         wait = Math.min(longestWaitMs, wait * 2)
       }
