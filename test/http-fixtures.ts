@@ -1,10 +1,14 @@
 /** Services without a database, for tests of the HTTP floor. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Effect, Layer, Logger, Redacted } from "effect"
+import { type Context, Effect, Layer, Logger, Redacted } from "effect"
 import { HttpRouter } from "effect/http"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Idempotency, type KeptAnswer } from "#actors/protocol/http.ts"
+import { Recordings } from "#actors/protocol/record.ts"
+import { Replays } from "#actors/protocol/replay.ts"
+import { Search } from "#actors/protocol/search.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
+import { Hls } from "#media/hls.ts"
 import { UserId } from "#schema/common.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
@@ -45,6 +49,18 @@ export const noAuth = Layer.succeed(Auth, {
   changeUsername: unasked,
   changePassword: unasked,
 })
+
+/** A service of which nothing is expected but to be there. */
+export const unaskedService = <I, S extends object>(tag: Context.Key<I, S>): Layer.Layer<I> =>
+  Layer.succeed(tag, new Proxy<S>({} as S, { get: () => unasked }))
+
+/** Slices whose own tests ask them. */
+export const unaskedServices = Layer.mergeAll(
+  unaskedService(Recordings),
+  unaskedService(Search),
+  unaskedService(Replays),
+  unaskedService(Hls),
+)
 
 /** Keeps answers in memory. */
 export const memoryIdempotency = Layer.sync(Idempotency, () => {
@@ -91,7 +107,7 @@ export const webHandler = (options: Partial<ServerOptions> = {}) =>
       Effect.sync(() =>
         HttpRouter.toWebHandler(
           routes({ ...serverOptions, ...options }).pipe(
-            Layer.provide([namedTokens, noAuth, memoryIdempotency, testHealth, NodeHttpServer.layerHttpServices]),
+            Layer.provide([namedTokens, noAuth, memoryIdempotency, testHealth, unaskedServices, NodeHttpServer.layerHttpServices]),
             Layer.provideMerge(Logger.layer([])),
           ),
           { disableLogger: true },

@@ -82,12 +82,11 @@ describe("timelines", () => {
       const pixelMs = pixelLength(view, pixels)
       const shownSpans = pixelSpans(spans, view, pixelMs)
       const shownGaps = pixelGaps(gaps, view, pixelMs)
-      for (
-        const [real, shown] of [[clip<Interval>(spans, view), shownSpans], [
-          clip<Interval>(gaps, view),
-          shownGaps,
-        ]] as const
-      ) {
+      const pairs: ReadonlyArray<readonly [ReadonlyArray<Interval>, ReadonlyArray<Interval>]> = [
+        [clip(spans, view), shownSpans],
+        [clip(gaps, view), shownGaps],
+      ]
+      for (const [real, shown] of pairs) {
         assert.isAtMost(shown.length, pixels)
         for (const [i, one] of shown.entries()) {
           assert.isBelow(one.start, one.end)

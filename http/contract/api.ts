@@ -12,12 +12,16 @@ import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
 import { PermissionGroup } from "./permission.ts"
+import { ReplayGroup } from "./replay.ts"
+import { SearchGroup } from "./search.ts"
 
 const groups = nightjar
   .add(HealthGroup)
   .add(HttpGroup)
   .add(AuthGroup)
   .add(PermissionGroup)
+  .add(SearchGroup)
+  .add(ReplayGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

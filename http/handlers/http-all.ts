@@ -4,5 +4,7 @@ import { AuthHandlers } from "./auth.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { PermissionHandlers } from "./permission.ts"
+import { ReplayHandlers } from "./replay.ts"
+import { SearchHandlers } from "./search.ts"
 
-export const AllHandlers = Layer.mergeAll(HealthHandlers, HttpHandlers, AuthHandlers, PermissionHandlers)
+export const AllHandlers = Layer.mergeAll(HealthHandlers, HttpHandlers, AuthHandlers, PermissionHandlers, SearchHandlers, ReplayHandlers)

@@ -1,0 +1,88 @@
+/** Handlers of the replay group: sessions from {@link Replays}, playlists and media from the door to HLS. */
+import { Recordings } from "#actors/protocol/record.ts"
+import { type ReplayGrant, Replays } from "#actors/protocol/replay.ts"
+import { Hls, type HlsSource } from "#media/hls.ts"
+import type { StorageError } from "#media/storage.ts"
+import type { Interval } from "#schema/common.ts"
+import { DependencyUnavailable } from "#schema/problem.ts"
+import { Clock, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { currentUser } from "../contract/access.ts"
+import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
+import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
+import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
+
+const sourceOf = ({ createdAt, end, recordingId, speed, start }: ReplayGrant): HlsSource => ({
+  recordingId,
+  start,
+  end,
+  speed,
+  createdAt,
+})
+
+/** The disk is in trouble; which one and why is in the log, not in the answer. */
+const diskTrouble = (error: StorageError) =>
+  Effect.andThen(
+    Effect.logWarning("Footage could not be read", error.message),
+    Effect.fail(
+      new DependencyUnavailable({
+        dependency: "storage",
+        message: "The footage cannot be read from its disk at the moment.",
+      }),
+    ),
+  )
+
+export const ReplayHandlers = HttpApiBuilder.group(
+  nightjar.add(ReplayGroup),
+  "replay",
+  Effect.fnUntraced(function*(handlers) {
+    const replays = yield* Replays
+    const recordings = yield* Recordings
+    const hls = yield* Hls
+
+    const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(replays.grant(id), sourceOf)
+    /** Causes of gaps are a courtesy: without the database the clock is still shown. */
+    const gaps = (grant: ReplayGrant, within: Interval) =>
+      Effect.orElseSucceed(recordings.gaps(grant.recordingToken, within), () => [])
+
+    return handlers
+      .handle("uri", ({ payload }) =>
+        Effect.gen(function*() {
+          const { expiresAt, sessionId, uri } = yield* replays.open(yield* currentUser, payload)
+          return createdAt(`/replay/api/v1/replay/session/${sessionId}`, { sessionId, uri, expiresAt })
+        }))
+      .handle("info", ({ params }) => replays.info(params.recordingToken))
+      .handle("session", ({ params }) => replays.session(params.sessionId))
+      .handle("config", () => Effect.map(replays.config(), withVersion))
+      .handle("updateConfig", ({ headers, payload }) =>
+        Effect.gen(function*() {
+          return withVersion(yield* replays.updateConfig(payload, yield* expectedVersion(headers)))
+        }))
+      .handle(
+        "master",
+        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.master), Effect.flatMap(sendPlaylist)),
+      )
+      .handle(
+        "playlist",
+        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.playlist), Effect.flatMap(sendPlaylist)),
+      )
+      .handle(
+        "subtitles",
+        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.subtitles), Effect.flatMap(sendPlaylist)),
+      )
+      .handle("metadata", ({ params }) =>
+        Effect.gen(function*() {
+          const grant = yield* replays.grant(params.sessionId)
+          const known = yield* gaps(grant, { start: grant.start, end: grant.end ?? (yield* Clock.currentTimeMillis) })
+          const text = yield* hls.metadata(sourceOf(grant), known)
+          return sendText(text, deprecationHeaders(metadataDeprecation(params.sessionId)))
+        }))
+      .handle("file", ({ params }) =>
+        Effect.gen(function*() {
+          const grant = yield* replays.grant(params.sessionId)
+          const found = yield* hls.resource(sourceOf(grant), params.filename)
+          if (found.kind === "media") return yield* sendMedia(found)
+          return sendText(found.render(yield* gaps(grant, found.interval)))
+        }).pipe(Effect.catchTag("StorageError", diskTrouble)))
+  }),
+)
