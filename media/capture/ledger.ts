@@ -8,8 +8,8 @@
  * 2. A gap has exactly one cause. A condition that says more than the one before (see `supersedes`) ends the gap and opens the
  *    next one at the same instant.
  * 3. A hole shorter than `toleranceMs` is not a gap.
- * 4. The wall clock may be set back. Footage recorded under the wrong time stays and counts: `ahead` holds what is recorded
- *    after the present. Gaps that lay in the future are taken back. An hour that happens twice is counted once.
+ * 4. The wall clock may be set back. Footage recorded under the wrong time stays and counts: `ahead` holds what was recorded
+ *    after the moment it was set to. Gaps that lay in the future are taken back. An hour that happens twice is counted once.
  * 5. Memory is bounded: at most `maxGaps` closed gaps, the oldest are forgotten (they were journalled when they closed).
  *
  * A gap that is taken back is told as closed where it began: readers take a gap without length for none.
@@ -114,13 +114,10 @@ export const makeLedger = (options: LedgerOptions, from?: LedgerSnapshot & { rea
   let open: LedgerGap | null = from?.open ?? null
   let ahead: ReadonlyArray<Interval> = union(from?.ahead ?? [])
 
-  /** Moves `mark` and swallows what is recorded ahead of it. */
+  /** Moves `mark`, over what is recorded ahead of it too. */
   const advance = (to: EpochMs) => {
     if (to > mark) mark = to
-    while (ahead[0] !== undefined && ahead[0].start <= mark) {
-      mark = Math.max(mark, ahead[0].end)
-      ahead = ahead.slice(1)
-    }
+    for (const span of ahead) if (span.start <= mark && span.end > mark) mark = span.end
   }
   const keep = (gap: LedgerGap) => {
     let at = gaps.length
@@ -197,11 +194,12 @@ export const makeLedger = (options: LedgerOptions, from?: LedgerSnapshot & { rea
       const bounds = { start: Math.max(interval.start, since), end: Math.min(interval.end, mark) }
       if (bounds.end <= bounds.start) return []
       const known = gaps.filter((gap) => gap.endMs !== null && gap.endMs > bounds.start)
-      if (open === null && known.length === 0 && bounds.end === mark) {
+      const twice = ahead.some((span) => span.end > bounds.start && span.start < bounds.end)
+      if (open === null && known.length === 0 && !twice && bounds.end === mark) {
         mark = bounds.start
         return [start(cause, detail)]
       }
-      const pieces = subtract(bounds, known.map(asInterval))
+      const pieces = subtract(bounds, union([...known.map(asInterval), ...ahead]))
       const changes: Array<LedgerChange> = []
       for (const piece of pieces) {
         const gap = made(piece, cause, detail)
@@ -244,10 +242,13 @@ export const makeLedger = (options: LedgerOptions, from?: LedgerSnapshot & { rea
       return changes
     },
     tick: (now) => {
-      const next = ahead[0]
-      if (open === null || next === undefined || now < next.start) return []
-      const { cause, detail } = open
-      return [...close(next.start), start(cause, detail)]
+      const changes: Array<LedgerChange> = []
+      for (const span of ahead) {
+        if (open === null || span.start < open.startMs || span.start > now) continue
+        const { cause, detail } = open
+        changes.push(...close(span.start), start(cause, detail))
+      }
+      return changes
     },
     forget: (before) => {
       let count = 0
