@@ -14,8 +14,8 @@ import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import type { Fragment } from "./storage.ts"
 
 export { makeFragmentBuilder } from "./fmp4/builder.ts"
-export { initSegment } from "./fmp4/init-writer.ts"
 export { readInit } from "./fmp4/init-reader.ts"
+export { initSegment } from "./fmp4/init-writer.ts"
 
 export interface FragmentBuilderOptions {
   readonly parameters: TrackParameters

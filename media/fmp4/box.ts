@@ -20,7 +20,11 @@ export interface Box {
 }
 
 /** The header at `at`: size and header length; null where there is none or the size cannot be. */
-export const boxHeader = (bytes: Uint8Array, at: number, end: number): { readonly type: string; readonly size: number; readonly header: number } | null => {
+export const boxHeader = (
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+): { readonly type: string; readonly size: number; readonly header: number } | null => {
   if (at + 8 > end) return null
   const short = getU32(bytes, at)
   const long = short === 1

@@ -146,7 +146,9 @@ class Builder {
     this.borderMs = endMs
     this.discontinuity = false
     this.next = Math.max(this.next, endTicks)
-    this.options.onFragment(writeFragment({ sequence: this.sequence++, pictures, endTicks, audio, startMs, endMs, discontinuity }))
+    this.options.onFragment(
+      writeFragment({ sequence: this.sequence++, pictures, endTicks, audio, startMs, endMs, discontinuity }),
+    )
   }
 }
 

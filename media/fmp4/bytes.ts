@@ -53,5 +53,4 @@ export const fourCc = (bytes: Uint8Array, at: number): string =>
   String.fromCharCode(bytes[at] ?? 0, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0, bytes[at + 3] ?? 0)
 
 /** Two texts of bytes, equal or not. */
-export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
-  a.length === b.length && Buffer.compare(a, b) === 0
+export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0

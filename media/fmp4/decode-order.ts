@@ -23,7 +23,10 @@ export interface DecodeOrder {
 }
 
 /** `onPicture` gets each picture with its decode time in the ticks of the source. */
-export const makeDecodeOrder = (learnTicks: number, onPicture: (unit: AccessUnit, decodeTicks: number) => void): DecodeOrder => {
+export const makeDecodeOrder = (
+  learnTicks: number,
+  onPicture: (unit: AccessUnit, decodeTicks: number) => void,
+): DecodeOrder => {
   const waiting: Array<AccessUnit> = []
   /** Presentation times not yet given to a picture, rising. */
   const open: Array<number> = []
@@ -52,7 +55,7 @@ export const makeDecodeOrder = (learnTicks: number, onPicture: (unit: AccessUnit
   /** Pictures decoded before this one and shown after it. */
   const earlierButShownLater = (ticks: number): number => {
     let count = 0
-    for (const other of recent) { if (other > ticks) count++ }
+    for (const other of recent) if (other > ticks) count++
     return count
   }
 

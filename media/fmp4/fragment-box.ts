@@ -66,7 +66,9 @@ const headCrc = (head: Uint8Array, length: number): number =>
 
 /** Length of the head that starts at `bytes[0]`, as it claims; null where no fragment starts. Needs {@link lineBytes}. */
 export const claimedHeadBytes = (bytes: Uint8Array): number | null => {
-  if (bytes.length < lineBytes || fragmentMark.compare(bytes, 0, fragmentMark.length) !== 0 || bytes[24] !== version) return null
+  if (bytes.length < lineBytes || fragmentMark.compare(bytes, 0, fragmentMark.length) !== 0 || bytes[24] !== version) {
+    return null
+  }
   const length = getU32(bytes, 28)
   return length < lineBytes + 16 || length > maxHeadBytes ? null : length
 }

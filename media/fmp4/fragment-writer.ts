@@ -60,10 +60,14 @@ const writer = (bytes: Buffer, start: number) => {
 }
 
 /** `traf` up to and including the fixed part of `trun`. */
-const putTrack = (
-  out: ReturnType<typeof writer>,
-  track: { readonly id: number; readonly size: number; readonly time: number; readonly run: number; readonly samples: number; readonly dataAt: number },
-) => {
+const putTrack = (out: ReturnType<typeof writer>, track: {
+  readonly id: number
+  readonly size: number
+  readonly time: number
+  readonly run: number
+  readonly samples: number
+  readonly dataAt: number
+}) => {
   out.u32(track.size)
   out.type("traf")
   out.u32(16)
@@ -81,7 +85,8 @@ const putTrack = (
   out.u32(track.dataAt)
 }
 
-const sum = (items: ReadonlyArray<{ readonly data: Uint8Array }>): number => items.reduce((total, item) => total + item.data.length, 0)
+const sum = (items: ReadonlyArray<{ readonly data: Uint8Array }>): number =>
+  items.reduce((total, item) => total + item.data.length, 0)
 
 /** Index line (still empty), `moof`, header of `mdat`. */
 const head = (content: FragmentContent, videoBytes: number, audioBytes: number): Buffer => {
@@ -111,7 +116,14 @@ const head = (content: FragmentContent, videoBytes: number, audioBytes: number):
   })
   const first = audio[0]
   if (first !== undefined) {
-    putTrack(out, { id: audioTrackId, size: audioSize, time: first.time, run: audioRun, samples: audio.length, dataAt: dataAt + videoBytes })
+    putTrack(out, {
+      id: audioTrackId,
+      size: audioSize,
+      time: first.time,
+      run: audioRun,
+      samples: audio.length,
+      dataAt: dataAt + videoBytes,
+    })
     for (const frame of audio) {
       out.u32(frame.duration)
       out.u32(frame.data.length)

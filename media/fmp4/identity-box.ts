@@ -6,8 +6,8 @@
  * 1. Behind the initialisation part, not in it: files of the same parameters keep equal initialisation bytes.
  * 2. Unknown members are ignored, so that older and newer versions share a disk.
  */
-import { Option, Schema } from "effect"
 import { ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import { Option, Schema } from "effect"
 import { boxHeader } from "./box.ts"
 import { box } from "./bytes.ts"
 
@@ -38,7 +38,10 @@ export const identityBox = (description: FileDescription): Buffer =>
   box("uuid", boxType, Buffer.from(JSON.stringify(description), "utf8"))
 
 /** The identity that starts at `at`, and where it ends; null where there is none. Total. */
-export const readIdentity = (bytes: Uint8Array, at: number): { readonly description: FileDescription; readonly end: number } | null => {
+export const readIdentity = (
+  bytes: Uint8Array,
+  at: number,
+): { readonly description: FileDescription; readonly end: number } | null => {
   const header = boxHeader(bytes, at, bytes.length)
   if (header === null || header.type !== "uuid" || header.header !== 8) return null
   const end = at + header.size

@@ -27,7 +27,11 @@ const counted = (bytes: Uint8Array, at: number, end: number): Uint8Array | null 
 }
 
 /** ISO/IEC 14496-15, 5.3.3.1, with exactly one set of each kind. */
-const readAvc = (bytes: Uint8Array, entry: Box, size: { readonly width: number; readonly height: number }): VideoParameters | null => {
+const readAvc = (
+  bytes: Uint8Array,
+  entry: Box,
+  size: { readonly width: number; readonly height: number },
+): VideoParameters | null => {
   const record = childBox(bytes, entry, "avcC", 78)
   if (record === null) return null
   const at = record.content
@@ -40,7 +44,11 @@ const readAvc = (bytes: Uint8Array, entry: Box, size: { readonly width: number; 
 }
 
 /** ISO/IEC 14496-15, 8.3.3.1. */
-const readHevc = (bytes: Uint8Array, entry: Box, size: { readonly width: number; readonly height: number }): VideoParameters | null => {
+const readHevc = (
+  bytes: Uint8Array,
+  entry: Box,
+  size: { readonly width: number; readonly height: number },
+): VideoParameters | null => {
   const record = childBox(bytes, entry, "hvcC", 78)
   if (record === null) return null
   const sets = new Map<number, Uint8Array>()

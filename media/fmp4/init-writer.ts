@@ -22,14 +22,15 @@ const avcConfiguration = (video: VideoParameters): Buffer => {
   const head = u8(1, fields.profile, fields.compatibility, fields.level, 0xff, 0xe1)
   const sets = [u16(video.sps.length), video.sps, u8(1), u16(video.pps.length), video.pps]
   const { chroma } = fields
-  const tail = chroma === null
-    ? u8()
-    : u8(0xfc | chroma.format, 0xf8 | (chroma.bitDepthLuma - 8), 0xf8 | (chroma.bitDepthChroma - 8), 0)
+  const tail = chroma === null ?
+    u8() :
+    u8(0xfc | chroma.format, 0xf8 | (chroma.bitDepthLuma - 8), 0xf8 | (chroma.bitDepthChroma - 8), 0)
   return box("avcC", head, ...sets, tail)
 }
 
 /** One complete array of one parameter set: the sets stand nowhere else in the file. */
-const hevcArray = (nalType: number, set: Uint8Array): Buffer => Buffer.concat([u8(0x80 | nalType), u16(1, set.length), set])
+const hevcArray = (nalType: number, set: Uint8Array): Buffer =>
+  Buffer.concat([u8(0x80 | nalType), u16(1, set.length), set])
 
 const hevcConfiguration = (video: VideoParameters): Buffer => {
   const fields = hevcFields(video.sps)
@@ -61,13 +62,18 @@ const videoEntry = (video: VideoParameters): Buffer => {
     Buffer.alloc(32),
     u16(24, 0xffff),
   ])
-  return video.codec === "h264" ? box("avc1", head, avcConfiguration(video)) : box("hvc1", head, hevcConfiguration(video))
+  return video.codec === "h264" ?
+    box("avc1", head, avcConfiguration(video)) :
+    box("hvc1", head, hevcConfiguration(video))
 }
 
 /** A descriptor with its length in base 128 (ISO/IEC 14496-1, 8.3.3). */
 const descriptor = (tag: number, ...content: ReadonlyArray<Uint8Array>): Buffer => {
   const body = Buffer.concat(content)
-  return Buffer.concat([u8(tag, 0x80 | (body.length >> 21), 0x80 | (body.length >> 14), 0x80 | (body.length >> 7), body.length & 0x7f), body])
+  return Buffer.concat([
+    u8(tag, 0x80 | (body.length >> 21), 0x80 | (body.length >> 14), 0x80 | (body.length >> 7), body.length & 0x7f),
+    body,
+  ])
 }
 
 const esds = (config: Uint8Array): Buffer => {
@@ -79,17 +85,12 @@ const audioEntry = (audio: AudioParameters): Buffer => {
   // A rate above 65 535 Hz does not fit the field and is written as 0; the media header has it anyway.
   const rate = audio.sampleRate < 0x1_0000 ? audio.sampleRate * 0x1_0000 : 0
   const head = Buffer.concat([u32(0), u16(0, 1), u32(0, 0), u16(audio.channels, 16, 0, 0), u32(rate)])
-  switch (audio.codec) {
-    case "aac":
-      return box("mp4a", head, esds(audio.config))
-    case "pcmu":
-      return box("ulaw", head)
-    case "pcma":
-      return box("alaw", head)
-    case "opus":
-      // Recording starts inside a running stream, so there is no encoder delay to skip.
-      return box("Opus", head, box("dOps", u8(0, audio.channels), u16(0), u32(audio.sampleRate), u16(0), u8(0)))
+  if (audio.codec === "aac") return box("mp4a", head, esds(audio.config))
+  if (audio.codec === "opus") {
+    // Recording starts inside a running stream, so there is no encoder delay to skip.
+    return box("Opus", head, box("dOps", u8(0, audio.channels), u16(0), u32(audio.sampleRate), u16(0), u8(0)))
   }
+  return box(audio.codec === "pcmu" ? "ulaw" : "alaw", head)
 }
 
 const track = (id: number, timescale: number, parameters: TrackParameters, kind: "video" | "audio"): Buffer => {
@@ -106,7 +107,15 @@ const track = (id: number, timescale: number, parameters: TrackParameters, kind:
     fullBox("stco", 0, 0, u32(0)),
   )
   const header = isVideo ? fullBox("vmhd", 0, 1, u32(0, 0)) : fullBox("smhd", 0, 0, u32(0))
-  const handler = fullBox("hdlr", 0, 0, u32(0), Buffer.from(isVideo ? "vide" : "soun"), u32(0, 0, 0), Buffer.from(`${kind}\0`))
+  const handler = fullBox(
+    "hdlr",
+    0,
+    0,
+    u32(0),
+    Buffer.from(isVideo ? "vide" : "soun"),
+    u32(0, 0, 0),
+    Buffer.from(`${kind}\0`),
+  )
   return box(
     "trak",
     fullBox("tkhd", 0, 3, u32(0, 0, id, 0, 0, 0, 0), u16(0, 0, isVideo ? 0 : 0x100, 0), matrix, size),

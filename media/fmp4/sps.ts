@@ -71,5 +71,12 @@ export const hevcFields = (sps: Uint8Array): HevcFields => {
   if (read.bit() === 1) { for (let i = 0; i < 4; i++) read.ue() } // conformance window
   const bitDepthLuma = 8 + read.ue(6)
   const bitDepthChroma = 8 + read.ue(6)
-  return { profileTierLevel, chromaFormat: format, bitDepthLuma, bitDepthChroma, temporalLayers: subLayersMinus1 + 1, temporalIdNested }
+  return {
+    profileTierLevel,
+    chromaFormat: format,
+    bitDepthLuma,
+    bitDepthChroma,
+    temporalLayers: subLayersMinus1 + 1,
+    temporalIdNested,
+  }
 }

@@ -123,7 +123,8 @@ export class Catalogue {
   }
 
   private shared(identity: FileIdentity): FileIdentity {
-    const key = `${identity.recordingId} ${identity.recordingToken} ${identity.streamId} ${identity.channelId} ${identity.nodeId} ${identity.epoch}`
+    const key =
+      `${identity.recordingId} ${identity.recordingToken} ${identity.streamId} ${identity.channelId} ${identity.nodeId} ${identity.epoch}`
     const known = this.identities.get(key)
     if (known !== undefined) return known
     this.identities.set(key, identity)

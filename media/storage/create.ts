@@ -1,9 +1,9 @@
 /** Opens new files. */
+import type { TrackParameters } from "#schema/media.ts"
+import { uuid7 } from "#schema/uuid.ts"
 import { Effect, Result } from "effect"
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import type { TrackParameters } from "#schema/media.ts"
-import { uuid7 } from "#schema/uuid.ts"
 import { type FileDescription, identityBox } from "../fmp4/identity-box.ts"
 import { initSegment } from "../fmp4/init-writer.ts"
 import { type FileIdentity, type Storage, StorageError } from "../storage.ts"
@@ -74,35 +74,49 @@ const openFilesTwice = async (base: string, front: Uint8Array, header: Uint8Arra
   }
 }
 
-const createIn = Effect.fnUntraced(function*(room: Room, folder: Folder, description: FileDescription, init: Uint8Array) {
-  const front = Buffer.concat([init, identityBox(description)])
-  const base = join(folder.options.path, description.recordingId, description.id)
-  const nothing = { fragments: 0, bytes: front.length, startMs: description.startMs, endMs: description.startMs, frames: 0 }
-  const entry = room.catalogue.put(fromDescription(description, folder.name, nothing, { sealed: false, growing: true }))
-  const header = encodeHeader({ description, initBytes: init.length, firstOffset: front.length })
-  const now = () => room.clock.currentTimeMillisUnsafe()
-  const files = yield* attempt(folder.name, "opening a file", () => openFilesTwice(base, front, header)).pipe(
-    Effect.tapError((error) => Effect.sync(() => {
-      room.catalogue.remove(entry.id)
-      folder.report(error, now())
-    })),
-    Effect.uninterruptible,
-  )
-  const writer = yield* makeWriter({
-    entry,
-    ...files,
-    firstOffset: front.length,
-    queueBytes: room.options.queueBytes,
-    onFailure: (error) => folder.report(error, now()),
-    onOverflow: () => folder.reportSlow(now(), "a write queue overflowed"),
-    onClosed: () => void room.writers.delete(entry.id),
-  })
-  room.writers.set(entry.id, writer)
-  // A file without footage is not kept.
-  const seal = Effect.tap(writer.seal, (file) =>
-    file.fragments > 0 ? Effect.void : Effect.promise(() => discard(base)).pipe(Effect.andThen(Effect.sync(() => room.catalogue.remove(entry.id)))))
-  return { ...writer, seal } satisfies Writer
-})
+const createIn = Effect.fnUntraced(
+  function*(room: Room, folder: Folder, description: FileDescription, init: Uint8Array) {
+    const front = Buffer.concat([init, identityBox(description)])
+    const base = join(folder.options.path, description.recordingId, description.id)
+    const nothing = {
+      fragments: 0,
+      bytes: front.length,
+      startMs: description.startMs,
+      endMs: description.startMs,
+      frames: 0,
+    }
+    const entry = room.catalogue.put(
+      fromDescription(description, folder.name, nothing, { sealed: false, growing: true }),
+    )
+    const header = encodeHeader({ description, initBytes: init.length, firstOffset: front.length })
+    const now = () => room.clock.currentTimeMillisUnsafe()
+    const files = yield* attempt(folder.name, "opening a file", () => openFilesTwice(base, front, header)).pipe(
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          room.catalogue.remove(entry.id)
+          folder.report(error, now())
+        })
+      ),
+      Effect.uninterruptible,
+    )
+    const writer = yield* makeWriter({
+      entry,
+      ...files,
+      firstOffset: front.length,
+      queueBytes: room.options.queueBytes,
+      onFailure: (error) => folder.report(error, now()),
+      onOverflow: () => folder.reportSlow(now(), "a write queue overflowed"),
+      onClosed: () => void room.writers.delete(entry.id),
+    })
+    room.writers.set(entry.id, writer)
+    // A file without footage is not kept.
+    const seal = Effect.tap(writer.seal, (file) =>
+      file.fragments > 0 ?
+        Effect.void :
+        Effect.promise(() => discard(base)).pipe(Effect.andThen(Effect.sync(() => room.catalogue.remove(entry.id)))))
+    return { ...writer, seal } satisfies Writer
+  },
+)
 
 /** Best folder first. */
 const candidates = (room: Room): ReadonlyArray<Folder> =>
@@ -117,31 +131,39 @@ const refusal = (room: Room): StorageError => {
     cause: full === undefined ? "disk_error" : "disk_full",
     folder: folder?.name ?? "",
     code: full === undefined ? "ENODEV" : "ENOSPC",
-    detail: folder === undefined ? "no storage folder is configured" : room.folders.map((each) => `${each.name}: ${each.detail}`).join("; "),
+    detail: folder === undefined ?
+      "no storage folder is configured" :
+      room.folders.map((each) => `${each.name}: ${each.detail}`).join("; "),
   })
 }
 
 /** `create` of the door. */
 export const makeCreate = (room: Room): Storage["Service"]["create"] =>
-  Effect.fnUntraced(function*(identity: FileIdentity, parameters: TrackParameters, first: { readonly sequence: number; readonly startMs: number }) {
-    const init = initSegment(parameters)
-    let problem: StorageError | null = null
-    for (const folder of candidates(room)) {
-      const { channelId, epoch, nodeId, recordingId, recordingToken, streamId } = identity
-      const description = {
-        version: 1 as const,
-        id: yield* uuid7,
-        recordingId,
-        recordingToken,
-        streamId,
-        channelId,
-        nodeId,
-        epoch,
-        ...first,
+  Effect.fnUntraced(
+    function*(
+      identity: FileIdentity,
+      parameters: TrackParameters,
+      first: { readonly sequence: number; readonly startMs: number },
+    ) {
+      const init = initSegment(parameters)
+      let problem: StorageError | null = null
+      for (const folder of candidates(room)) {
+        const { channelId, epoch, nodeId, recordingId, recordingToken, streamId } = identity
+        const description = {
+          version: 1 as const,
+          id: yield* uuid7,
+          recordingId,
+          recordingToken,
+          streamId,
+          channelId,
+          nodeId,
+          epoch,
+          ...first,
+        }
+        const made = yield* Effect.result(createIn(room, folder, description, init))
+        if (Result.isSuccess(made)) return made.success
+        problem ??= made.failure
       }
-      const made = yield* Effect.result(createIn(room, folder, description, init))
-      if (Result.isSuccess(made)) return made.success
-      problem ??= made.failure
-    }
-    return yield* problem ?? refusal(room)
-  })
+      return yield* problem ?? refusal(room)
+    },
+  )

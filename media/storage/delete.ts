@@ -5,10 +5,10 @@
  * 1. Media before index: a crash between the two leaves an index without media, which the next scan clears away.
  * 2. A file that cannot be deleted stays in the catalogue, and its folder is not tried again in the same round.
  */
+import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Effect } from "effect"
 import { rmdir, unlink } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import type { SegmentFile } from "#schema/record.ts"
 import { type RetentionPolicy, type Storage, StorageError } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
@@ -35,6 +35,9 @@ const unlinkBoth = async (base: string): Promise<void> => {
 const noSuchFile = (folder: string, id: string, detail: string) =>
   new StorageError({ cause: "disk_error", folder, code: "ENOENT", detail: `${id}: ${detail}` })
 
+const removeEmpty = (folder: Folder, directory: string) =>
+  attempt(folder.name, "deleting a directory", () => quietly(() => rmdir(directory), "ENOENT", "ENOTEMPTY", "EEXIST"))
+
 const deleteFile = Effect.fnUntraced(function*(room: Room, entry: CatalogueFile) {
   const folder = room.folders.find(({ name }) => name === entry.folder)
   if (folder === undefined) return yield* noSuchFile(entry.folder, entry.id, "no such folder")
@@ -45,38 +48,50 @@ const deleteFile = Effect.fnUntraced(function*(room: Room, entry: CatalogueFile)
   room.catalogue.remove(entry.id)
   folder.freeBytes += entry.bytes
   const left = room.catalogue.ofRecording(entry.identity.recordingId).some((other) => other.folder === entry.folder)
-  if (!left) yield* attempt(folder.name, "deleting a directory", () => quietly(() => rmdir(dirname(base)), "ENOENT", "ENOTEMPTY", "EEXIST"))
+  return yield* left ? Effect.void : Effect.ignore(removeEmpty(folder, dirname(base)))
 })
 
 export const makeDelete = (room: Room): Pick<Storage["Service"], "remove" | "enforceRetention"> => {
   const { catalogue, folders } = room
 
   /** Deletes while `wanted`; stops at the first failure of a folder. */
-  const deleteAll = Effect.fnUntraced(function*(entries: Iterable<CatalogueFile>, wanted: (entry: CatalogueFile) => boolean, gone: Array<SegmentFile>) {
-    const failed = new Set<string>()
-    for (const entry of entries) {
-      if (!wanted(entry)) return
-      if (failed.has(entry.folder)) continue
-      const file = toSegmentFile(entry)
-      yield* Effect.matchEffect(deleteFile(room, entry), {
-        onSuccess: () => Effect.sync(() => gone.push(file)),
-        onFailure: (error) => {
-          failed.add(entry.folder)
-          return Effect.logWarning("retention could not delete a file", { id: file.id, folder: file.folder, reason: error.message })
-        },
-      })
-    }
-  })
+  const deleteAll = Effect.fnUntraced(
+    function*(entries: Iterable<CatalogueFile>, wanted: (entry: CatalogueFile) => boolean, gone: Array<SegmentFile>) {
+      const failed = new Set<string>()
+      for (const entry of entries) {
+        if (!wanted(entry)) return
+        if (failed.has(entry.folder)) continue
+        const file = toSegmentFile(entry)
+        yield* Effect.matchEffect(deleteFile(room, entry), {
+          onSuccess: () => Effect.sync(() => gone.push(file)),
+          onFailure: (error) => {
+            failed.add(entry.folder)
+            return Effect.logWarning("retention could not delete a file", {
+              id: file.id,
+              folder: file.folder,
+              reason: error.message,
+            })
+          },
+        })
+      }
+    },
+  )
 
   /** Brings one folder above its floor, as far as there is something to delete. */
-  const relieve = Effect.fnUntraced(function*(folder: Folder, policies: ReadonlyMap<RetentionPolicy["recordingId"], RetentionPolicy>, gone: Array<SegmentFile>) {
-    yield* Effect.ignore(folder.measure)
-    if (folder.room >= 0) return
-    const target = targetOf(folder.options.floorBytes)
-    const here = [...catalogue.all()].filter((entry) => entry.folder === folder.name)
-    yield* deleteAll(makeRoom(here, policies), () => folder.freeBytes < target, gone)
-    yield* folder.probe(room.registry)
-  })
+  const relieve = Effect.fnUntraced(
+    function*(
+      folder: Folder,
+      policies: ReadonlyMap<RetentionPolicy["recordingId"], RetentionPolicy>,
+      gone: Array<SegmentFile>,
+    ) {
+      yield* Effect.ignore(folder.measure)
+      if (folder.room >= 0) return
+      const target = targetOf(folder.options.floorBytes)
+      const here = [...catalogue.all()].filter((entry) => entry.folder === folder.name)
+      yield* deleteAll(makeRoom(here, policies), () => folder.freeBytes < target, gone)
+      yield* folder.probe(room.registry)
+    },
+  )
 
   const enforceRetention = Effect.fnUntraced(function*(policies: ReadonlyArray<RetentionPolicy>) {
     const now = yield* Clock.currentTimeMillis
@@ -93,8 +108,10 @@ export const makeDelete = (room: Room): Pick<Storage["Service"], "remove" | "enf
   const remove = Effect.fnUntraced(function*({ folder, id }: Pick<SegmentFile, "id" | "folder">) {
     const entry = catalogue.get(id)
     if (entry === undefined || entry.folder !== folder) return yield* noSuchFile(folder, id, "no such file")
-    if (entry.growing) return yield* new StorageError({ cause: "disk_error", folder, code: "EBUSY", detail: `${id} is being written` })
-    yield* deleteFile(room, entry)
+    if (entry.growing) {
+      return yield* new StorageError({ cause: "disk_error", folder, code: "EBUSY", detail: `${id} is being written` })
+    }
+    return yield* deleteFile(room, entry)
   })
 
   return { remove, enforceRetention }

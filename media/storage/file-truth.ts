@@ -89,7 +89,12 @@ const payloadHolds = async (file: FileHandle, entry: IndexEntry): Promise<boolea
 }
 
 /** Whole fragments from `from` on. `afterHole`: the first of them does not continue what stands before it. */
-const scanFragments = async (file: FileHandle, from: number, size: number, afterHole: boolean): Promise<ReadonlyArray<IndexEntry>> => {
+const scanFragments = async (
+  file: FileHandle,
+  from: number,
+  size: number,
+  afterHole: boolean,
+): Promise<ReadonlyArray<IndexEntry>> => {
   const entries: Array<IndexEntry> = []
   let hole = afterHole
   let at = from
@@ -108,7 +113,11 @@ const scanFragments = async (file: FileHandle, from: number, size: number, after
 }
 
 /** Leaves out what fails its proof within the last {@link verifiedBytes}. */
-const proven = async (file: FileHandle, entries: ReadonlyArray<IndexEntry>, size: number): Promise<ReadonlyArray<IndexEntry>> => {
+const proven = async (
+  file: FileHandle,
+  entries: ReadonlyArray<IndexEntry>,
+  size: number,
+): Promise<ReadonlyArray<IndexEntry>> => {
   const kept: Array<IndexEntry> = []
   let hole = false
   for (const entry of entries) {
@@ -122,7 +131,12 @@ const proven = async (file: FileHandle, entries: ReadonlyArray<IndexEntry>, size
 /**
  * The fragments of a file of `size` bytes. The index is believed where it fits; behind it the file itself is read.
  */
-export const readFragments = async (file: FileHandle, front: Front, index: IndexContent, size: number): Promise<ReadonlyArray<IndexEntry>> => {
+export const readFragments = async (
+  file: FileHandle,
+  front: Front,
+  index: IndexContent,
+  size: number,
+): Promise<ReadonlyArray<IndexEntry>> => {
   const fits = index.header !== null && index.header.description.id === front.description.id &&
     index.header.firstOffset === front.firstOffset
   const known = fits ? index.entries.filter((entry) => entry.offset + entry.bytes <= size) : []

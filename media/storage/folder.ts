@@ -94,12 +94,10 @@ export class Folder {
 
   /** Free space alone. */
   get measure(): Effect.Effect<void, StorageError> {
-    return attempt(this.name, "asking for free space", () => statfs(this.options.path)).pipe(
-      Effect.map((stats) => {
-        this.totalBytes = stats.blocks * stats.bsize
-        this.freeBytes = stats.bavail * stats.bsize
-      }),
-    )
+    return attempt(this.name, "asking for free space", () => statfs(this.options.path)).pipe(Effect.map((stats) => {
+      this.totalBytes = stats.blocks * stats.bsize
+      this.freeBytes = stats.bavail * stats.bsize
+    }))
   }
 
   /** A write failed. */

@@ -13,10 +13,10 @@
  * 1. A record is believed only if its checksum holds and it lies behind the record before it.
  * 2. Total: any bytes give the longest believable front.
  */
-import { crc32 } from "node:zlib"
 import { Option, Schema } from "effect"
-import { FileDescription } from "../fmp4/identity-box.ts"
+import { crc32 } from "node:zlib"
 import { getU16, getU32, getU64, putU64 } from "../fmp4/bytes.ts"
+import { FileDescription } from "../fmp4/identity-box.ts"
 import type { IndexEntry } from "../storage.ts"
 
 export const recordBytes = 64
@@ -64,7 +64,8 @@ const sealCrc = (record: Buffer): Buffer => {
   return record
 }
 
-const crcHolds = (bytes: Uint8Array): boolean => crc32(bytes.subarray(0, bytes.length - 4)) === getU32(bytes, bytes.length - 4)
+const crcHolds = (bytes: Uint8Array): boolean =>
+  crc32(bytes.subarray(0, bytes.length - 4)) === getU32(bytes, bytes.length - 4)
 
 export const encodeHeader = (header: IndexHeader): Buffer => {
   const bytes = Buffer.alloc(headerBytes)
@@ -84,7 +85,9 @@ const decodeDescription = Schema.decodeUnknownOption(FileDescription)
 
 export const decodeHeader = (bytes: Uint8Array): IndexHeader | null => {
   const front = bytes.subarray(0, headerBytes)
-  if (front.length < headerBytes || !crcHolds(front) || magic.compare(front, 0, 4) !== 0 || getU16(front, 4) !== version) return null
+  if (
+    front.length < headerBytes || !crcHolds(front) || magic.compare(front, 0, 4) !== 0 || getU16(front, 4) !== version
+  ) return null
   const ids = Object.fromEntries(idFields.map((field, i) => [field, getId(front, 16 + 16 * i)]))
   const numbers = { epoch: getU64(front, 112), sequence: getU64(front, 120), startMs: getU64(front, 128) }
   return Option.match(decodeDescription({ version: 1, ...ids, ...numbers }), {
@@ -179,7 +182,11 @@ export const encodeIndex = (header: IndexHeader, entries: ReadonlyArray<IndexEnt
   Buffer.concat([encodeHeader(header), encodeEntries(entries), encodeSeal(seal)])
 
 /** Sums over the fragments of a file of `bytes` bytes. */
-export const sealOf = (entries: ReadonlyArray<IndexEntry>, description: Pick<FileDescription, "startMs">, bytes: number): Seal => ({
+export const sealOf = (
+  entries: ReadonlyArray<IndexEntry>,
+  description: Pick<FileDescription, "startMs">,
+  bytes: number,
+): Seal => ({
   fragments: entries.length,
   bytes,
   startMs: entries[0]?.startMs ?? description.startMs,

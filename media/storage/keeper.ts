@@ -14,7 +14,8 @@ const writersOf = (room: Room, folder: Folder): ReadonlyArray<Writer> =>
 
 /** Why the writers of a folder must stop; null while they may go on. */
 const verdict = (folder: Folder): StorageError | null => {
-  const error = (cause: StorageError["cause"], code: string) => new StorageError({ cause, folder: folder.name, code, detail: folder.detail })
+  const error = (cause: StorageError["cause"], code: string) =>
+    new StorageError({ cause, folder: folder.name, code, detail: folder.detail })
   switch (folder.state) {
     case "missing":
       return error("disk_error", "ENOENT")
@@ -33,19 +34,33 @@ export const probeFolder = Effect.fnUntraced(function*(room: Room, folder: Folde
   const before = folder.state
   yield* folder.probe(room.registry)
   if (folder.state !== before) {
-    yield* Effect.logInfo("storage folder changed its state", { folder: folder.name, before, state: folder.state, detail: folder.detail })
+    yield* Effect.logInfo("storage folder changed its state", {
+      folder: folder.name,
+      before,
+      state: folder.state,
+      detail: folder.detail,
+    })
   }
   const problem = verdict(folder)
   for (const writer of writersOf(room, folder)) {
     if (problem !== null) writer.abort(problem)
     else if (yield* writer.isUnlinked) {
-      writer.abort(new StorageError({ cause: "disk_error", folder: folder.name, code: "ENOENT", detail: "the growing file was deleted" }))
+      writer.abort(
+        new StorageError({
+          cause: "disk_error",
+          folder: folder.name,
+          code: "ENOENT",
+          detail: "the growing file was deleted",
+        }),
+      )
     }
   }
   if (!folder.scanned && (folder.accepts || folder.state === "full" || folder.state === "readOnly")) {
     yield* rescanFolder(room, folder, folder.state !== "readOnly").pipe(
       Semaphore.withPermit(room.scanning),
-      Effect.catch((error) => Effect.logWarning("a storage folder could not be read", { folder: folder.name, reason: error.message })),
+      Effect.catch((error) =>
+        Effect.logWarning("a storage folder could not be read", { folder: folder.name, reason: error.message })
+      ),
     )
   }
 })

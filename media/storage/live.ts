@@ -39,15 +39,24 @@ const makeRoom = Effect.fnUntraced(function*(options: StorageOptions) {
 const makeStorage = Effect.fnUntraced(function*(options: StorageOptions) {
   const room = yield* makeRoom(options)
   const { catalogue, folders } = room
-  yield* Effect.addFinalizer(() => Effect.forEach([...room.writers.values()], (writer) => Effect.ignore(writer.seal), { concurrency: 4, discard: true }))
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach([...room.writers.values()], (writer) => Effect.ignore(writer.seal), {
+      concurrency: 4,
+      discard: true,
+    })
+  )
   yield* Effect.forEach(folders, (folder) => probeFolder(room, folder), { concurrency: "unbounded", discard: true })
   for (const folder of folders) {
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(options.probeEveryMs), Effect.forkChild(probeFolder(room, folder)))))
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(options.syncEveryMs), syncFolder(room, folder))))
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.andThen(Effect.sleep(options.probeEveryMs), Effect.forkChild(probeFolder(room, folder)))),
+    )
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.andThen(Effect.sleep(options.syncEveryMs), syncFolder(room, folder))),
+    )
   }
   const usedBytes = (name: string): number => {
     let sum = 0
-    for (const entry of catalogue.all()) { if (entry.folder === name) sum += entry.bytes }
+    for (const entry of catalogue.all()) if (entry.folder === name) sum += entry.bytes
     return sum
   }
   return Storage.of({

@@ -8,10 +8,10 @@
  *    nothing.
  * 3. Both files are replaced by renaming, after a sync.
  */
+import { uuid7 } from "#schema/uuid.ts"
 import { Effect, Schema, Semaphore } from "effect"
 import { mkdir, open, readFile, rename } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import { uuid7 } from "#schema/uuid.ts"
 import { StorageError } from "../storage.ts"
 import { attempt, codeOf, storageError } from "./failure.ts"
 import type { FolderOptions } from "./options.ts"
@@ -88,9 +88,9 @@ export const claimFolder = Effect.fnUntraced(function*(folder: FolderOptions, re
     if (found === registered) return registered
     return yield* absent(
       folder,
-      found === null
-        ? `${folder.path} has no ${markerName}: is its disk mounted? A new disk needs a new folder name`
-        : `${folder.path} holds another folder's disk`,
+      found === null ?
+        `${folder.path} has no ${markerName}: is its disk mounted? A new disk needs a new folder name` :
+        `${folder.path} holds another folder's disk`,
     )
   }
   const id = found ?? (yield* uuid7)
@@ -107,9 +107,12 @@ export const checkMarker = (folder: FolderOptions, id: string): Effect.Effect<vo
   Effect.gen(function*() {
     const found = yield* readMarker(folder)
     if (found !== id) {
-      return yield* absent(folder, `${folder.path} has ${found === null ? "no" : "another"} ${markerName}: is its disk mounted?`)
+      return yield* absent(
+        folder,
+        `${folder.path} has ${found === null ? "no" : "another"} ${markerName}: is its disk mounted?`,
+      )
     }
-    yield* Effect.tryPromise({
+    return yield* Effect.tryPromise({
       try: async () => (await open(join(folder.path, markerName), "r+")).close(),
       catch: (error) => storageError(folder.name, "opening the marker for writing", error),
     })

@@ -7,10 +7,10 @@
  *    disk is short or damaged, from the file itself.
  * 3. Only ids of the catalogue become paths.
  */
+import type { SegmentFile } from "#schema/record.ts"
 import { Effect, Semaphore } from "effect"
 import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
-import type { SegmentFile } from "#schema/record.ts"
 import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
 import type { CatalogueFile } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
@@ -65,7 +65,12 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     new StorageError({ cause: "disk_error", folder, code: "ENOENT", detail: `${id}: no such file` })
 
   const unreadable = ({ folder, id }: Named) =>
-    new StorageError({ cause: "disk_error", folder, code: "EBADMSG", detail: `${id} does not begin like a file of footage` })
+    new StorageError({
+      cause: "disk_error",
+      folder,
+      code: "EBADMSG",
+      detail: `${id} does not begin like a file of footage`,
+    })
 
   const find = (file: Named): CatalogueFile | undefined => {
     const entry = catalogue.get(file.id)
@@ -79,7 +84,9 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     const cached = indexes.get(entry.id)
     if (cached !== undefined) return cached
     const base = baseOf(entry)
-    const entries = yield* attempt(entry.folder, "reading an index", () => readEntries(base, entry.fragments)).pipe(Semaphore.withPermit(permits))
+    const entries = yield* attempt(entry.folder, "reading an index", () => readEntries(base, entry.fragments)).pipe(
+      Semaphore.withPermit(permits),
+    )
     if (entries === null) return yield* unreadable(entry)
     indexes.set(entry.id, entries)
     return entries
@@ -99,7 +106,9 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     const cached = fronts.get(file.id)
     if (cached !== undefined) return cached
     const path = `${baseOf(entry)}.mp4`
-    const front = yield* attempt(entry.folder, "reading a file's front", () => withFile(path, readFront)).pipe(Semaphore.withPermit(permits))
+    const front = yield* attempt(entry.folder, "reading a file's front", () => withFile(path, readFront)).pipe(
+      Semaphore.withPermit(permits),
+    )
     if (front === null) return yield* unreadable(file)
     fronts.set(file.id, front)
     return front

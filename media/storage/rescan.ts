@@ -10,7 +10,9 @@ import { scanFolder } from "./scan.ts"
 
 /** Drops entries of a folder whose files are gone. */
 const forgetLost = Effect.fnUntraced(function*({ catalogue }: Room, folder: Folder, found: ReadonlySet<string>) {
-  const suspects = [...catalogue.all()].filter((entry) => entry.folder === folder.name && !entry.growing && !found.has(entry.id))
+  const suspects = [...catalogue.all()].filter((entry) =>
+    entry.folder === folder.name && !entry.growing && !found.has(entry.id)
+  )
   for (const entry of suspects) {
     const path = join(folder.options.path, entry.identity.recordingId, `${entry.id}.mp4`)
     // It may have been sealed while the scan ran: only what is really not there goes.
@@ -37,7 +39,8 @@ export const rescanFolder = Effect.fnUntraced(function*(room: Room, folder: Fold
 export const scanInto = (room: Room, repair: boolean) =>
   Effect.gen(function*() {
     const present = room.folders.filter((folder) => folder.state !== "missing" && folder.state !== "error")
-    const perFolder = yield* Effect.forEach(present, (folder) => rescanFolder(room, folder, repair && folder.state !== "readOnly"))
+    const perFolder = yield* Effect.forEach(present, (folder) =>
+      rescanFolder(room, folder, repair && folder.state !== "readOnly"))
     const growing = [...room.writers.values()].map((writer): ScannedFile => ({
       file: writer.file(),
       entries: writer.entries().length,

@@ -14,7 +14,11 @@ import type { CatalogueFile } from "./catalogue.ts"
 const dayMs = 86_400_000
 
 /** Files of one recording, by start time, that age or size sends away. */
-export const expired = (files: ReadonlyArray<CatalogueFile>, policy: RetentionPolicy, now: number): ReadonlyArray<CatalogueFile> => {
+export const expired = (
+  files: ReadonlyArray<CatalogueFile>,
+  policy: RetentionPolicy,
+  now: number,
+): ReadonlyArray<CatalogueFile> => {
   const limit = now - policy.retentionDays * dayMs
   let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   const gone: Array<CatalogueFile> = []

@@ -7,12 +7,11 @@
  *    one over it, and deletes only files without a single whole fragment.
  * 3. A file that is not understood stays as it is and is reported in the log.
  */
+import { Uuid7 } from "#schema/common.ts"
 import { Effect, Schema } from "effect"
 import type { FileHandle } from "node:fs/promises"
 import { open, readdir, rename, stat, truncate, unlink } from "node:fs/promises"
 import { join } from "node:path"
-import { Uuid7 } from "#schema/common.ts"
-import type { StorageError } from "../storage.ts"
 import { type Catalogue, type CatalogueFile, fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import { endOf, type Front, readAt, readFragments, readFront } from "./file-truth.ts"
@@ -64,17 +63,29 @@ const quick = async (base: string, folder: string): Promise<Inspection | null> =
     seal: size < headerBytes + recordBytes ? null : decodeSeal(await readAt(file, size - recordBytes, recordBytes)),
     records: (size - headerBytes) / recordBytes - 1,
   }))
-  if (found === null || found.header === null || found.seal === null || found.records !== found.seal.fragments) return null
+  if (found === null || found.header === null || found.seal === null || found.records !== found.seal.fragments) {
+    return null
+  }
   const { size } = await stat(base + mediaEnding)
   if (size !== found.seal.bytes) return null
-  return { entry: fromDescription(found.header.description, folder, found.seal, { sealed: true, growing: false }), tornBytes: 0 }
+  return {
+    entry: fromDescription(found.header.description, folder, found.seal, { sealed: true, growing: false }),
+    tornBytes: 0,
+  }
 }
 
 /** The index's bytes, none where there is no index. */
-const indexBytes = async (base: string): Promise<Buffer> => (await withFile(base + indexEnding, (file, size) => readAt(file, 0, size))) ?? Buffer.alloc(0)
+const indexBytes = async (base: string): Promise<Buffer> =>
+  (await withFile(base + indexEnding, (file, size) => readAt(file, 0, size))) ?? Buffer.alloc(0)
 
 /** Cuts the tail and writes the index that the file deserves. */
-const mend = async (base: string, front: Front, entries: Awaited<ReturnType<typeof readFragments>>, tornBytes: number, old: Buffer): Promise<void> => {
+const mend = async (
+  base: string,
+  front: Front,
+  entries: Awaited<ReturnType<typeof readFragments>>,
+  tornBytes: number,
+  old: Buffer,
+): Promise<void> => {
   const bytes = endOf(front, entries)
   if (tornBytes > 0) await truncate(base + mediaEnding, bytes)
   const header = { description: front.description, initBytes: front.init.bytes, firstOffset: front.firstOffset }
@@ -91,7 +102,12 @@ const mend = async (base: string, front: Front, entries: Awaited<ReturnType<type
 }
 
 /** Full inspection; null where nothing is (or, after mending, was) there. `foreign`: not understood, left alone. */
-const inspect = async (base: string, id: string, folder: string, repair: boolean): Promise<Inspection | "foreign" | null> => {
+const inspect = async (
+  base: string,
+  id: string,
+  folder: string,
+  repair: boolean,
+): Promise<Inspection | "foreign" | null> => {
   const old = await indexBytes(base)
   const found = await withFile(base + mediaEnding, async (file, size) => {
     const front = await readFront(file)
@@ -113,8 +129,12 @@ const inspect = async (base: string, id: string, folder: string, repair: boolean
   return { entry: fromDescription(front.description, folder, sums, { sealed: repair, growing: false }), tornBytes }
 }
 
-const look = async (base: string, id: string, folder: string, repair: boolean): Promise<Inspection | "foreign" | null> =>
-  (await quick(base, folder)) ?? (await inspect(base, id, folder, repair))
+const look = async (
+  base: string,
+  id: string,
+  folder: string,
+  repair: boolean,
+): Promise<Inspection | "foreign" | null> => (await quick(base, folder)) ?? (await inspect(base, id, folder, repair))
 
 /** Ids of the files in a recording's directory, in order of time; with `repair`, what belongs to no file is deleted. */
 const idsIn = async (directory: string, catalogue: Catalogue, repair: boolean): Promise<ReadonlyArray<string>> => {
@@ -128,26 +148,38 @@ const idsIn = async (directory: string, catalogue: Catalogue, repair: boolean): 
     })
     for (const name of orphans) await gone(join(directory, name))
   }
-  return [...names].filter((name) => name.length === 36 + mediaEnding.length && name.endsWith(mediaEnding) && isId(nameOf(name)))
+  return [...names].filter((name) =>
+    name.length === 36 + mediaEnding.length && name.endsWith(mediaEnding) && isId(nameOf(name))
+  )
     .map(nameOf).sort()
 }
 
 const directoriesIn = async (path: string): Promise<ReadonlyArray<string>> =>
-  (await readdir(path, { withFileTypes: true })).filter((entry) => entry.isDirectory() && isId(entry.name)).map((entry) => entry.name)
+  (await readdir(path, { withFileTypes: true })).filter((entry) => entry.isDirectory() && isId(entry.name)).map((
+    entry,
+  ) => entry.name)
 
 /** Inspects every file of a folder that nobody is writing. A single file that cannot be read is logged and left out. */
 export const scanFolder = Effect.fnUntraced(function*(folder: Folder, catalogue: Catalogue, repair: boolean) {
   const { name, options: { path } } = folder
   const directories = yield* attempt(name, "listing the folder", () => directoriesIn(path))
-  const lists = yield* Effect.forEach(directories, (directory) =>
-    attempt(name, "listing a recording", () => idsIn(join(path, directory), catalogue, repair)).pipe(
-      Effect.map((ids) => ids.map((id) => ({ id, base: join(path, directory, id) }))),
-    ), { concurrency: filesAtATime })
+  const lists = yield* Effect.forEach(
+    directories,
+    (directory) =>
+      attempt(name, "listing a recording", () => idsIn(join(path, directory), catalogue, repair)).pipe(
+        Effect.map((ids) => ids.map((id) => ({ id, base: join(path, directory, id) }))),
+      ),
+    { concurrency: filesAtATime },
+  )
   const inspectOne = Effect.fnUntraced(function*({ base, id }: { readonly id: string; readonly base: string }) {
     if (catalogue.get(id)?.growing === true) return null
-    const found = yield* Effect.catch(
-      attempt(name, `inspecting ${id}`, () => look(base, id, name, repair)),
-      (error: StorageError) => Effect.as(Effect.logWarning("a file of footage cannot be read", { id, folder: name, reason: error.message }), null),
+    const found = yield* attempt(name, `inspecting ${id}`, () => look(base, id, name, repair)).pipe(
+      Effect.catch((error) =>
+        Effect.as(
+          Effect.logWarning("a file of footage cannot be read", { id, folder: name, reason: error.message }),
+          null,
+        )
+      ),
     )
     if (found !== "foreign") return found
     yield* Effect.logWarning("a file among the footage is not understood and stays as it is", { id, folder: name })

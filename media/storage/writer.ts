@@ -7,10 +7,10 @@
  * 3. The first error ends the writer: nothing is written after it but, at `seal`, the cut of a torn fragment and the index.
  * 4. The queue holds at most `queueBytes`, and one fragment if that alone is larger.
  */
+import type { SegmentFile } from "#schema/record.ts"
 import { Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
 import type { FileHandle } from "node:fs/promises"
-import type { SegmentFile } from "#schema/record.ts"
 import type { FileWriter, Fragment, IndexEntry, StorageError } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import { attempt, storageError } from "./failure.ts"
@@ -132,7 +132,17 @@ class Queue {
   private written(fragment: Fragment): void {
     const { entry } = this.options
     const { bytes, decodeTicks, discontinuity, durationTicks, endMs, frames, key, startMs } = fragment
-    this.entries.push({ startMs, endMs, decodeTicks, durationTicks, offset: entry.bytes, bytes, frames, key, discontinuity })
+    this.entries.push({
+      startMs,
+      endMs,
+      decodeTicks,
+      durationTicks,
+      offset: entry.bytes,
+      bytes,
+      frames,
+      key,
+      discontinuity,
+    })
     if (entry.fragments === 0) entry.startMs = startMs
     entry.endMs = entry.fragments === 0 ? endMs : Math.max(entry.endMs, endMs)
     entry.bytes += bytes
@@ -182,9 +192,9 @@ export const makeWriter = Effect.fnUntraced(function*(options: WriterOptions) {
   })
 
   const sync = Effect.suspend(() =>
-    error === null && entry.growing
-      ? Effect.catch(syncAll, (problem) => Effect.sync(() => fail(problem)))
-      : Effect.void
+    error === null && entry.growing ?
+      syncAll.pipe(Effect.catch((problem) => Effect.sync(() => fail(problem)))) :
+      Effect.void
   ).pipe(Semaphore.withPermit(lock))
 
   const writeSeal = Effect.suspend(() => {

@@ -2,7 +2,13 @@
 import { parseSps264 } from "#media/codec/h264.ts"
 import { parseSps265 } from "#media/codec/h265.ts"
 import type { AccessUnit, AudioParameters, TrackParameters, VideoParameters } from "#schema/media.ts"
-import { type AudioFootage, committedFolder, loadAudio, loadVideo, type VideoFootage } from "#test/camera-simulator/footage.ts"
+import {
+  type AudioFootage,
+  committedFolder,
+  loadAudio,
+  loadVideo,
+  type VideoFootage,
+} from "#test/camera-simulator/footage.ts"
 import { join } from "node:path"
 
 export interface CameraOptions {
@@ -32,7 +38,15 @@ const videoParameters = (footage: VideoFootage): VideoParameters => {
   }
   const [vps = none, sps = none, pps = none] = sets
   const { codecs, height, width } = parseSps265(sps)
-  return { codec: "h265", width, height, codecs, vps: Uint8Array.from(vps), sps: Uint8Array.from(sps), pps: Uint8Array.from(pps) }
+  return {
+    codec: "h265",
+    width,
+    height,
+    codecs,
+    vps: Uint8Array.from(vps),
+    sps: Uint8Array.from(sps),
+    pps: Uint8Array.from(pps),
+  }
 }
 
 const audioCodecs = { aac: "mp4a.40.2", pcmu: "ulaw", pcma: "alaw", opus: "opus" } as const
@@ -65,7 +79,9 @@ const pictureUnits = (footage: VideoFootage, options: CameraOptions): ReadonlyAr
       ticks: (options.videoTicks ?? 0) + Math.round(shownMs * 90),
       durationTicks: 0,
       arrivalMs: options.startMs + Math.round(i * frameMs) + 5,
-      senderMs: options.senderOffsetMs === undefined ? null : options.startMs + Math.round(shownMs) + options.senderOffsetMs,
+      senderMs: options.senderOffsetMs === undefined ?
+        null :
+        options.startMs + Math.round(shownMs) + options.senderOffsetMs,
     } as const
   })
 }
@@ -80,12 +96,16 @@ const frameUnits = (footage: AudioFootage, options: CameraOptions): ReadonlyArra
     ticks: (options.audioTicks ?? 0) + i * footage.ticksPerUnit,
     durationTicks: footage.ticksPerUnit,
     arrivalMs: options.startMs + Math.round(i * frameMs) + 5 + (options.audioLateMs ?? 0),
-    senderMs: options.senderOffsetMs === undefined ? null : options.startMs + Math.round(i * frameMs) + options.senderOffsetMs,
+    senderMs: options.senderOffsetMs === undefined ?
+      null :
+      options.startMs + Math.round(i * frameMs) + options.senderOffsetMs,
   }))
 }
 
 /** Parameters, and units in the order of their arrival. */
-export const camera = (options: CameraOptions): { readonly parameters: TrackParameters; readonly units: ReadonlyArray<AccessUnit> } => {
+export const camera = (
+  options: CameraOptions,
+): { readonly parameters: TrackParameters; readonly units: ReadonlyArray<AccessUnit> } => {
   const video = loadVideo(join(committedFolder, options.video))
   const audio = options.audio === undefined ? null : loadAudio(join(committedFolder, options.audio))
   return {

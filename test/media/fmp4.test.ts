@@ -42,12 +42,13 @@ const build = (
   }
 }
 
-const h264 = (more: Partial<CameraOptions> = {}) => camera({ video: "main-640x360-25.h264", seconds: 5, startMs: t0, ...more })
+const h264 = (more: Partial<CameraOptions> = {}) =>
+  camera({ video: "main-640x360-25.h264", seconds: 5, startMs: t0, ...more })
 
 /** Packets of one track as mediabunny finds them, in decode order. */
 const packetsOf = async (track: InputTrack) => {
   const packets: Array<{ readonly at: number; readonly data: Uint8Array; readonly key: boolean }> = []
-  for await (const packet of new EncodedPacketSink(track as never).packets()) {
+  for await (const packet of new EncodedPacketSink(track).packets()) {
     packets.push({ at: packet.timestamp, data: packet.data, key: packet.type === "key" })
   }
   return packets
@@ -58,7 +59,8 @@ const readForeign = async (file: Uint8Array) => {
   return { video: (await input.getPrimaryVideoTrack())!, audio: await input.getPrimaryAudioTrack() }
 }
 
-const equalBytes = (actual: Uint8Array | undefined, expected: Uint8Array) => assert.isTrue(actual !== undefined && Buffer.compare(actual, expected) === 0)
+const equalBytes = (actual: Uint8Array | undefined, expected: Uint8Array) =>
+  assert.isTrue(actual !== undefined && Buffer.compare(actual, expected) === 0)
 
 /** Decode time and sample count of each track fragment. */
 const runsOf = (fragment: Fragment) => {
@@ -103,7 +105,10 @@ describe("an initialisation part", () => {
 
   it("has the same hvcC as another writer makes of the same sets", () => {
     // What x265 wrote for 320x240, 4:2:0, 10 bits, and the first 23 bytes of hvcC that ffmpeg made of it.
-    const sps = Buffer.from("42010102200000030090000003000003003ca00a080f1365959a4932bc05a02000000300200000030321", "hex")
+    const sps = Buffer.from(
+      "42010102200000030090000003000003003ca00a080f1365959a4932bc05a02000000300200000030321",
+      "hex",
+    )
     const { parameters } = camera({ video: "main-640x360-25.h265", seconds: 0, startMs: t0 })
     const bytes = Buffer.from(initSegment({ ...parameters, video: { ...parameters.video, sps } }))
     const at = bytes.indexOf("hvcC") + 4
@@ -111,7 +116,14 @@ describe("an initialisation part", () => {
   })
 
   it("carries an identity that is read back, behind it", () => {
-    const description = { version: 1 as const, id: identityOf(1).streamId, ...identityOf(1), epoch: 3, sequence: 4, startMs: t0 }
+    const description = {
+      version: 1 as const,
+      id: identityOf(1).streamId,
+      ...identityOf(1),
+      epoch: 3,
+      sequence: 4,
+      startMs: t0,
+    }
     const box = identityBox(description)
     assert.deepStrictEqual(readIdentity(Buffer.concat([Buffer.alloc(5), box]), 5), { description, end: 5 + box.length })
     assert.isNull(readIdentity(box.subarray(0, box.length - 1), 0))
@@ -124,7 +136,10 @@ describe("fragments", () => {
     const { fragments, next } = build(parameters, units)
     assert.deepStrictEqual(fragments.map((fragment) => fragment.key), [true, false, true, false, true])
     assert.isTrue(fragments.every((fragment) => fragment.durationTicks === 90_000 && fragment.frames === 25))
-    assert.deepStrictEqual(fragments.map(({ startMs, endMs }) => [startMs - t0, endMs - t0]), [0, 1, 2, 3, 4].map((s) => [s * 1000, s * 1000 + 1000]))
+    assert.deepStrictEqual(
+      fragments.map(({ startMs, endMs }) => [startMs - t0, endMs - t0]),
+      [0, 1, 2, 3, 4].map((s) => [s * 1000, s * 1000 + 1000]),
+    )
     assert.deepStrictEqual(fragments.map(({ discontinuity }) => discontinuity), [true, false, false, false, false])
     assert.strictEqual(next, 5 * 90_000)
   })
@@ -192,7 +207,14 @@ describe("fragments", () => {
     for (const unit of units.slice(0, 60)) builder.push({ ...unit, ticks: unit.ticks + zero })
     builder.flush()
     assert.deepStrictEqual(fragments.map(({ frames }) => frames), [25, 25, 10, 25, 25, 10])
-    assert.deepStrictEqual(fragments.map(({ discontinuity }) => discontinuity), [true, false, false, true, false, false])
+    assert.deepStrictEqual(fragments.map(({ discontinuity }) => discontinuity), [
+      true,
+      false,
+      false,
+      true,
+      false,
+      false,
+    ])
     let at = 0
     for (const fragment of fragments) {
       assert.strictEqual(fragment.decodeTicks, at)
@@ -235,7 +257,12 @@ describe("an independent reader", () => {
   })
 
   it("finds reordered pictures in decode order with their presentation times", async () => {
-    const { parameters, units } = camera({ video: "bframes-320x180-25.h264", seconds: 8, startMs: t0, videoTicks: 1_000 })
+    const { parameters, units } = camera({
+      video: "bframes-320x180-25.h264",
+      seconds: 8,
+      startMs: t0,
+      videoTicks: 1_000,
+    })
     const { file, fragments } = build(parameters, units, { zero: 1_000 })
     assert.isTrue(fragments.some((fragment) => runsOf(fragment)[0]!.version === 1))
     assert.isTrue(fragments.every(({ durationTicks }) => durationTicks <= 90_000))
@@ -257,7 +284,10 @@ describe("an independent reader", () => {
     const { parameters, units } = camera({ video: "main-640x360-25.h265", seconds: 3, startMs: t0 })
     const { video } = await readForeign(build(parameters, units).file)
     // The reader names every H.265 track after the other sample entry.
-    assert.strictEqual((await video.getCodecParameterString())?.toLowerCase(), parameters.video.codecs.replace("hvc1", "hev1").toLowerCase())
+    assert.strictEqual(
+      (await video.getCodecParameterString())?.toLowerCase(),
+      parameters.video.codecs.replace("hvc1", "hev1").toLowerCase(),
+    )
     assert.strictEqual((await packetsOf(video)).length, 75)
   })
 
@@ -275,8 +305,15 @@ describe("an independent reader", () => {
     const sent = units.filter((unit) => unit.track === "audio")
     const packets = await packetsOf(audio!)
     // PCM is split at will by the reader; bytes and beginnings must fit all the same.
-    equalBytes(Buffer.concat(packets.map((packet) => packet.data)), Buffer.concat(sent.map((unit) => unit.data)).subarray(0, packets.reduce((n, { data }) => n + data.length, 0)))
-    assert.closeTo(packets.at(-1)!.at, (sent.at(-1)!.ticks - 3_333) / parameters.audio!.sampleRate, codec.endsWith("law") ? 0.3 : 0.002)
+    equalBytes(
+      Buffer.concat(packets.map((packet) => packet.data)),
+      Buffer.concat(sent.map((unit) => unit.data)).subarray(0, packets.reduce((n, { data }) => n + data.length, 0)),
+    )
+    assert.closeTo(
+      packets.at(-1)!.at,
+      (sent.at(-1)!.ticks - 3_333) / parameters.audio!.sampleRate,
+      codec.endsWith("law") ? 0.3 : 0.002,
+    )
     assert.closeTo(packets[0]!.at, 0, 0.002)
   })
 })

@@ -5,7 +5,8 @@ import type { ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#
 import type { TrackParameters } from "#schema/media.ts"
 import { camera } from "./access-units.ts"
 
-const id = (kind: number, n: number) => `01934b3e-${kind.toString(16).padStart(4, "0")}-7000-8000-${n.toString(16).padStart(12, "0")}`
+const id = (kind: number, n: number) =>
+  `01934b3e-${kind.toString(16).padStart(4, "0")}-7000-8000-${n.toString(16).padStart(12, "0")}`
 
 export const identityOf = (n: number, epoch = 1): FileIdentity => ({
   recordingId: id(0xa, n) as RecordingId,
