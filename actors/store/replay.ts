@@ -152,7 +152,7 @@ function config(sql: SqlClient.SqlClient) {
         yield* sql`
           INSERT INTO replay_config (session_seconds, sessions_per_user, max_interval_hours, version)
           VALUES (${update.sessionSeconds}, ${update.sessionsPerUser}, ${update.maxIntervalHours}, ${version + 1})
-          ON CONFLICT (only) DO UPDATE SET session_seconds = excluded.session_seconds,
+          ON CONFLICT ("only") DO UPDATE SET session_seconds = excluded.session_seconds,
             sessions_per_user = excluded.sessions_per_user, max_interval_hours = excluded.max_interval_hours,
             version = excluded.version`
         return { ...update, version: version + 1 }

@@ -24,7 +24,7 @@ export default Effect.gen(function*() {
   yield* sql`CREATE INDEX replay_session_expires ON replay_session (expires_at)`
   yield* sql`
     CREATE TABLE replay_config (
-      only boolean PRIMARY KEY DEFAULT true CHECK (only),
+      "only" boolean PRIMARY KEY DEFAULT true CHECK ("only"),
       session_seconds integer NOT NULL,
       sessions_per_user integer NOT NULL,
       max_interval_hours integer NOT NULL,
