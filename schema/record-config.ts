@@ -52,22 +52,51 @@ export const Recording = Schema.Struct({
 export type Recording = typeof Recording.Type
 
 const options = {
-  mode: Schema.optional(RecordingMode),
-  enabled: Schema.optional(Schema.Boolean),
+  mode: Schema.optionalKey(RecordingMode),
+  enabled: Schema.optionalKey(Schema.Boolean),
   /** Left out: the service's default. */
-  retentionDays: Schema.optional(RetentionDays),
-  maxBytes: Schema.optional(MaxBytes),
-  preEventSeconds: Schema.optional(EventSeconds),
-  postEventSeconds: Schema.optional(EventSeconds),
-  schedule: Schema.optional(Schema.NullOr(Schedule)),
+  retentionDays: Schema.optionalKey(RetentionDays),
+  maxBytes: Schema.optionalKey(MaxBytes),
+  preEventSeconds: Schema.optionalKey(EventSeconds),
+  postEventSeconds: Schema.optionalKey(EventSeconds),
+  schedule: Schema.optionalKey(Schema.NullOr(Schedule)),
 }
 
-export const RecordingCreate = Schema.Struct({ channelId: ChannelId, role: Schema.optional(StreamRole), ...options })
+export const RecordingCreate = Schema.Struct({ channelId: ChannelId, role: Schema.optionalKey(StreamRole), ...options })
 export type RecordingCreate = typeof RecordingCreate.Type
 
 /** A replacement: what is left out goes back to its default. Channel and role stay. */
 export const RecordingUpdate = Schema.Struct(options)
 export type RecordingUpdate = typeof RecordingUpdate.Type
+
+/** A recording as it is first written, whole. */
+export const NewRecording = Schema.Struct({
+  id: RecordingId,
+  recordingToken: RecordingToken,
+  cameraId: CameraId,
+  channelId: ChannelId,
+  role: StreamRole,
+  mode: RecordingMode,
+  enabled: Schema.Boolean,
+  retentionDays: RetentionDays,
+  maxBytes: MaxBytes,
+  preEventSeconds: EventSeconds,
+  postEventSeconds: EventSeconds,
+  schedule: Schema.NullOr(Schedule),
+})
+export type NewRecording = typeof NewRecording.Type
+
+/** What may be changed of a recording, complete. */
+export const RecordingChange = Schema.Struct({
+  mode: RecordingMode,
+  enabled: Schema.Boolean,
+  retentionDays: RetentionDays,
+  maxBytes: MaxBytes,
+  preEventSeconds: EventSeconds,
+  postEventSeconds: EventSeconds,
+  schedule: Schema.NullOr(Schedule),
+})
+export type RecordingChange = typeof RecordingChange.Type
 
 /** What whoever assigns captures must know of a recording. */
 export interface RecordingPlan {
@@ -83,9 +112,9 @@ export interface RecordingPlan {
 }
 
 export const RecordingFilter = Schema.Struct({
-  cameraId: Schema.optional(CameraId),
-  channelId: Schema.optional(ChannelId),
-  state: Schema.optional(RecordingState),
+  cameraId: Schema.optionalKey(CameraId),
+  channelId: Schema.optionalKey(ChannelId),
+  state: Schema.optionalKey(RecordingState),
 })
 export type RecordingFilter = typeof RecordingFilter.Type
 
@@ -113,9 +142,9 @@ export type RecordingSettings = typeof RecordingSettings.Type
 
 /** Merged into the settings in force. */
 export const RecordingSettingsUpdate = Schema.Struct({
-  defaultRetentionDays: Schema.optional(RetentionDays),
-  defaultMaxBytes: Schema.optional(MaxBytes),
-  eventHistoryDays: Schema.optional(RetentionDays),
+  defaultRetentionDays: Schema.optionalKey(RetentionDays),
+  defaultMaxBytes: Schema.optionalKey(MaxBytes),
+  eventHistoryDays: Schema.optionalKey(RetentionDays),
 })
 export type RecordingSettingsUpdate = typeof RecordingSettingsUpdate.Type
 

@@ -12,7 +12,7 @@ describe("source URLs", () => {
     ["rtsp://only@camera/x", "rtsp://camera/x", "only", null],
     ["rtsp://[2001:db8::1]:99/x", "rtsp://[2001:db8::1]:99/x", null, null],
     ["rtsp://camera/user=a&channel=1", "rtsp://camera/user=a&channel=1", null, null],
-  ])("splits %s", ([text, url, username, password]) => {
+  ])("splits %s", (text, url, username, password) => {
     assert.strictEqual(sourceUrlFault(text), null)
     assert.deepStrictEqual(splitSourceUrl(text), { url, username, password })
   })

@@ -32,7 +32,7 @@ const factsOf = (input: typeof Case.Type): FootageFacts => ({
   ),
 })
 
-/** Highest epoch that has this moment, by looking at it alone. Holes up to 100 ms between files of a node and epoch count. */
+/** Highest epoch that has this moment, by looking at it alone. Holes up to 10 ms between files of a node and epoch count. */
 const epochAt = (facts: FootageFacts, ms: number): number | null => {
   const over = (list: FootageFacts["files"]) => list.some((one) => one.startMs <= ms && ms < one.endMs)
   const lanes = nodes.flatMap((nodeId) => [1, 2, 3].map((epoch) => ({ nodeId, epoch })))
@@ -41,7 +41,7 @@ const epochAt = (facts: FootageFacts, ms: number): number | null => {
     const left = Math.max(...files.filter((one) => one.startMs <= ms).map((one) => one.endMs), Number.NEGATIVE_INFINITY)
     const right = Math.min(...files.filter((one) => one.startMs > ms).map((one) => one.startMs), Number.POSITIVE_INFINITY)
     const lost = facts.gaps.some((one) => one.nodeId === nodeId && one.startMs <= ms && ms < (one.endMs ?? facts.expected.end))
-    return (over(files) || right - left <= 100) && !lost
+    return (over(files) || right - left <= 10) && !lost
   })
   return held.length === 0 ? null : Math.max(...held.map((lane) => lane.epoch))
 }
@@ -107,9 +107,9 @@ describe("coverage", () => {
   })
 
   it("does not take rounding between files for a gap, but any entry of the ledger for one", () => {
-    assert.lengthOf(footage({ files: [file(0, 5000), file(5040, 10_000)] }).gaps, 0)
-    assert.deepStrictEqual(footage({ files: [file(0, 5000), file(5040, 10_000)], gaps: [gap("a", 5000, 5040, "packet_loss")] }).gaps, [
-      { start: 5000, end: 5040, cause: "packet_loss" },
+    assert.lengthOf(footage({ files: [file(0, 5000), file(5008, 10_000)] }).gaps, 0)
+    assert.deepStrictEqual(footage({ files: [file(0, 5000), file(5008, 10_000)], gaps: [gap("a", 5000, 5008, "packet_loss")] }).gaps, [
+      { start: 5000, end: 5008, cause: "packet_loss" },
     ])
   })
 

@@ -26,10 +26,10 @@ export interface FootageFacts {
 }
 
 /**
- * Longest hole between two files of one node and epoch that is a matter of rounding, not of missing pictures: file times are
- * wall clock, corrected for drift from fragment to fragment. Anything real is in the ledger.
+ * Longest hole between two files of one node and epoch that is a matter of rounding, not of missing pictures: below a frame at
+ * 60 a second, and what the capture's own ledger tolerates. Anything longer is in the ledger.
  */
-const joinMs = 100
+const joinMs = 10
 
 const byStart = (a: Interval, b: Interval) => a.start - b.start
 

@@ -17,27 +17,34 @@ import { shardGroupOf } from "#schema/ownership.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
   Recording,
-  type RecordingChannelNotFound,
+  NewRecording,
+  RecordingChange,
+  RecordingChannelNotFound,
   type RecordingCreate,
   type RecordingEventStatus,
-  type RecordingExists,
+  RecordingExists,
   type RecordingFilter,
-  RecordingModeUnsupported,
+  type RecordingModeUnsupported,
   RecordingNotFound,
   type RecordingSettings,
   type RecordingSettingsUpdate,
-  RecordingUpdate,
+  type RecordingUpdate,
   type StoragePartition,
 } from "#schema/record-config.ts"
 
-const failures = Schema.Union([RecordingNotFound, VersionConflict, RecordingModeUnsupported, DependencyUnavailable])
+const failures = Schema.Union([RecordingNotFound, VersionConflict, DependencyUnavailable])
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
 
 /** Entity id: `<slot>/<recordingId>`. */
 export const RecordingActor = Entity.make("Recording", [
-  Rpc.make("Update", { payload: { id: RecordingId, update: RecordingUpdate, ifMatch }, success: Recording, error: failures }),
+  Rpc.make("Create", {
+    payload: { recording: NewRecording },
+    success: Recording,
+    error: Schema.Union([RecordingExists, RecordingChannelNotFound, DependencyUnavailable]),
+  }),
+  Rpc.make("Update", { payload: { id: RecordingId, change: RecordingChange, ifMatch }, success: Recording, error: failures }),
   Rpc.make("Toggle", {
     payload: { id: RecordingId, enabled: Schema.NullOr(Schema.Boolean), ifMatch },
     success: Recording,
@@ -79,8 +86,8 @@ export class Recordings extends Context.Service<Recordings, {
     id: RecordingId,
     enabled: boolean | null,
     ifMatch: number | null,
-  ) => OfRecording<Recording, VersionConflict | RecordingModeUnsupported>
-  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, VersionConflict | RecordingModeUnsupported>
+  ) => OfRecording<Recording, VersionConflict>
+  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, VersionConflict>
   readonly eventStatus: (id: RecordingId) => OfRecording<RecordingEventStatus>
   /** Newest first. */
   readonly eventHistory: (id: RecordingId, interval: Interval, page: PageRequest) => OfRecording<PageOf<EventEnvelope>, InvalidInput | InvalidCursor>
@@ -98,3 +105,22 @@ export class Recordings extends Context.Service<Recordings, {
   /** First and last moment any footage exists of, epoch milliseconds; null while there is none. */
   readonly bounds: (token: RecordingToken) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
 }>()("nightjar/actors/Recordings") {}
+
+/** What a rebuild of the index from the disk found. */
+export interface ReindexReport {
+  /** Files of this node that the disk has and the index now has too. */
+  readonly files: number
+  readonly gaps: number
+  /** Rows whose files the disk no longer has. */
+  readonly removed: number
+  /** Files on the disk of recordings that nobody knows; they are left alone. */
+  readonly unknown: number
+}
+
+/** The index of this node's footage in the database. */
+export class RecordLedger extends Context.Service<RecordLedger, {
+  /** Makes the index equal to the disk. */
+  readonly reindex: () => Answer<ReindexReport>
+  /** Position of the journal up to which the database knows everything; null: nothing was read yet. */
+  readonly position: () => Answer<number | null>
+}>()("nightjar/actors/RecordLedger") {}

@@ -1,0 +1,9 @@
+/** The service `RecordingPlans`: what is to be recorded, for the entities of cameras. */
+import { Effect, Layer } from "effect"
+import { RecordingPlans } from "#actors/protocol/record-plan.ts"
+import { RecordStore } from "#actors/store/record.ts"
+
+export const layer = Layer.effect(
+  RecordingPlans,
+  Effect.map(RecordStore, (store) => RecordingPlans.of({ ofCameras: store.plans })),
+)
