@@ -28,14 +28,15 @@ const remembered = 1024
 /** A token of ours is below 1 KiB. */
 const longestToken = 4096
 
-/** Members of an access token beside the registered ones: `sid` session, `name` user name, `roles`. */
+/** Members of an access token: `sid` is the session, `name` the user's name, the others are the registered ones. */
 const Claims = Schema.Struct({
   sub: UserId,
   sid: Uuid7,
   name: Schema.String,
   roles: Schema.Array(Schema.String),
+  iat: Schema.Int,
   exp: Schema.Int,
-})
+}).check(Schema.makeFilter(({ exp, iat }) => exp - iat <= lifetimes.accessToken || "lives longer than we give"))
 type Claims = typeof Claims.Type
 const decodeClaims = Schema.decodeUnknownOption(Claims)
 
@@ -76,7 +77,6 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
           issuer: tokenIssuer,
           audience: tokenAudience,
           requiredClaims: ["exp", "iat", "sub", "jti"],
-          maxTokenAge: lifetimes.accessToken + clockTolerance,
           clockTolerance,
           currentDate: new Date(nowMs),
         }),
