@@ -16,6 +16,7 @@ import { Cause, Duration, Effect, Layer } from "effect"
 import { ClusterError, Runner, RunnerStorage, type ShardId, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
 import type { SqlClient, SqlError } from "effect/sql"
 import { type Slot, slots } from "#schema/ownership.ts"
+import { Outage } from "./outage.ts"
 import { type Owner, Ownership } from "./ownership.ts"
 
 type Storage = RunnerStorage.RunnerStorage["Service"]
@@ -60,23 +61,11 @@ const servedOf = (shards: ReadonlyArray<ShardId.ShardId>, owners: ReadonlyArray<
 
 const decorate = Effect.fnUntraced(function*(base: Storage) {
   const ownership = yield* Ownership
+  const outage = yield* Outage
   const config = yield* ShardingConfig.ShardingConfig
   // The engine gives a refresh one interval, of which it spends all if a server neither answers nor refuses; half leaves room.
   const interval = Math.min(Duration.toMillis(config.shardLockRefreshInterval), Duration.toMillis(config.shardLockExpiration) / 3)
   const patience = interval / 2
-  let away = false
-
-  const noteAway = (kept: number) =>
-    Effect.suspend(() => {
-      if (away) return Effect.void
-      away = true
-      return Effect.logWarning(`PostgreSQL is away; the ${kept} shards of the slots served here stay`)
-    })
-  const noteBack = Effect.suspend(() => {
-    if (!away) return Effect.void
-    away = false
-    return Effect.logInfo("PostgreSQL is back")
-  })
 
   const regain = (address: Runner.Runner["address"], lost: ReadonlyArray<ShardId.ShardId>) =>
     Effect.gen(function*() {
@@ -90,20 +79,20 @@ const decorate = Effect.fnUntraced(function*(base: Storage) {
 
   const refresh: Storage["refresh"] = (address, shardIds) => {
     const wanted = Array.from(shardIds)
-    if (wanted.length === 0) return base.refresh(address, wanted)
+    if (wanted.length === 0) return Effect.tap(base.refresh(address, wanted), outage.ended)
     return base.refresh(address, wanted).pipe(
       Effect.flatMap((held) => {
         const lost = wanted.filter((shard) => !held.includes(shard))
         return lost.length === 0 ? Effect.succeed(held) : Effect.map(regain(address, lost), (regained) => [...held, ...regained])
       }),
       Effect.timeout(patience),
-      Effect.tap(noteBack),
+      Effect.tap(outage.ended),
       Effect.catchCause((cause) =>
         Effect.gen(function*() {
           if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
+          yield* outage.began
           const kept = servedOf(wanted, yield* ownership.owners, ownership.nodeId)
           if (kept.length === 0) return yield* new ClusterError.PersistenceError({ cause: Cause.squash(cause) })
-          yield* noteAway(kept.length)
           return kept
         })
       ),
@@ -118,11 +107,8 @@ const decorate = Effect.fnUntraced(function*(base: Storage) {
       return config.runnerAddress._tag === "Some" ? withVirtualRunners(registered, owners, { nodeId: ownership.nodeId, address: config.runnerAddress.value }) : registered
     }),
     refresh,
-    // The engine repeats a failed release every 50 ms for each shard of `default`: slower while the database is away.
-    release: (address, shardId) =>
-      base.release(address, shardId).pipe(
-        Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : Effect.andThen(Effect.sleep("1 second"), Effect.failCause(cause))),
-      ),
+    // The engine would repeat a failed release every 50 ms, for each shard of `default`.
+    release: (address, shardId) => outage.outlast(base.release(address, shardId)),
   })
 })
 
@@ -130,5 +116,5 @@ const decorate = Effect.fnUntraced(function*(base: Storage) {
 export const layer: Layer.Layer<
   RunnerStorage.RunnerStorage,
   SqlError.SqlError,
-  Ownership | SqlClient.SqlClient | ShardingConfig.ShardingConfig
+  Ownership | Outage | SqlClient.SqlClient | ShardingConfig.ShardingConfig
 > = Layer.effect(RunnerStorage.RunnerStorage, Effect.flatMap(SqlRunnerStorage.make({}), decorate))

@@ -8,7 +8,7 @@
 import { NodeCrypto } from "@effect/platform-node"
 import { Effect, Layer, Option } from "effect"
 import {
-  type MessageStorage,
+  MessageStorage,
   RunnerAddress,
   RunnerHealth,
   Runners,
@@ -21,6 +21,7 @@ import { RpcSerialization } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { NodeIdentity } from "./identity.ts"
+import { Outage } from "./outage.ts"
 import * as Owners from "./ownership.ts"
 import * as Storage from "./runner-storage.ts"
 import * as Transport from "./socket.ts"
@@ -48,6 +49,19 @@ export const timing = {
   entityMailboxCapacity: 1_024,
   simulateRemoteSerialization: false,
 } as const satisfies Partial<ShardingConfig.ShardingConfig["Service"]>
+
+/** The engine's message storage, whose reading waits for the end of an outage instead of failing every other second. */
+const layerMessages = Layer.effect(
+  MessageStorage.MessageStorage,
+  Effect.gen(function*() {
+    const base = yield* MessageStorage.MessageStorage
+    const outage = yield* Outage
+    return MessageStorage.MessageStorage.of({
+      ...base,
+      unprocessedMessages: (shardIds, options) => outage.outlast(base.unprocessedMessages(shardIds, options)),
+    })
+  }),
+).pipe(Layer.provide(SqlMessageStorage.layer), Layer.provide(NodeCrypto.layerDigest))
 
 /** Where the runner of this process listens. */
 const listening = Effect.map(SocketServer.SocketServer, ({ address }) => {
@@ -81,8 +95,9 @@ export const layer = (options: ClusterOptions): Layer.Layer<
   return SocketRunner.layer.pipe(
     Layer.provide(health),
     Layer.provide(Transport.layerClients),
-    Layer.provideMerge(SqlMessageStorage.layer.pipe(Layer.provide(NodeCrypto.layerDigest))),
+    Layer.provideMerge(layerMessages),
     Layer.provide(Storage.layer),
+    Layer.provide(Outage.layer),
     Layer.provideMerge(layerOwnership(options)),
     Layer.provide(layerConfig(options)),
     Layer.provide(Transport.layerServer(options)),
