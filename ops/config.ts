@@ -36,6 +36,9 @@ const integer = (minimum: number, maximum: number, unit: string): Reader<number>
 const word = <const L extends ReadonlyArray<string>>(...words: L): Reader<L[number]> =>
   fits(Schema.Literals(words), `one of ${words.join(", ")}`)
 
+const flag: Reader<boolean> = (text) =>
+  text === "true" || text === "false" ? Result.succeed(text === "true") : Result.fail("expected true or false")
+
 const filled = (expected: string): Reader<string> => (text) =>
   text.trim() === "" ? Result.fail(`expected ${expected}`) : Result.succeed(text)
 
@@ -141,6 +144,12 @@ const settings = {
     integer(0, 65_535, ""),
     "Port of the cluster transport; 0 takes a free one",
   ),
+  clusterPublic: setting(
+    "NIGHTJAR_CLUSTER_PUBLIC",
+    "false",
+    flag,
+    "Allow a public address for the cluster transport, which has no encryption of its own yet",
+  ),
   fileMinutes: setting("NIGHTJAR_FILE_MINUTES", "10", integer(1, 60, "minutes"), "Length of one file of footage"),
   syncIntervalMs: setting(
     "NIGHTJAR_SYNC_INTERVAL_MS",
@@ -171,6 +180,20 @@ const settings = {
     "1048576",
     integer(1024, 64 << 20, "bytes"),
     "Largest JSON body of a request",
+  ),
+  url: setting(
+    "NIGHTJAR_URL",
+    "",
+    (text) => text === "" || URL.canParse(text) ? Result.succeed(text) : Result.fail("expected http://host:port"),
+    "Node that the commands of this program talk to; the one of NIGHTJAR_HTTP_HOST and NIGHTJAR_HTTP_PORT if empty",
+  ),
+  user: setting("NIGHTJAR_USER", "admin", filled("a user name"), "User that the commands of this program sign in as"),
+  password: setting(
+    "NIGHTJAR_PASSWORD",
+    "",
+    secretOf(() => null),
+    "Password the commands sign in with; NIGHTJAR_ADMIN_PASSWORD, or asked for, if empty",
+    true,
   ),
   logLevel: setting(
     "NIGHTJAR_LOG_LEVEL",

@@ -1,0 +1,163 @@
+/**
+ * `nightjar start`: one node in the foreground, from its settings.
+ *
+ * Invariants
+ * 1. A bad setting or an unusable data folder ends the start with one line; everything else is waited for.
+ * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
+ */
+import { NodeFileSystem, NodePath } from "@effect/platform-node"
+import { Console, Effect, Layer, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import { authLayer } from "#actors/behaviour/auth.ts"
+import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
+import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
+import * as CameraStates from "#actors/behaviour/camera-status.ts"
+import * as CameraBehaviour from "#actors/behaviour/camera.ts"
+import { healthLayer } from "#actors/behaviour/health.ts"
+import { idempotencyLayer } from "#actors/behaviour/http.ts"
+import * as RecordEntity from "#actors/behaviour/record-entity.ts"
+import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
+import * as RecordPlans from "#actors/behaviour/record-plan.ts"
+import * as RecordPurge from "#actors/behaviour/record-purge.ts"
+import * as RecordStates from "#actors/behaviour/record-status.ts"
+import * as RecordBehaviour from "#actors/behaviour/record.ts"
+import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
+import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
+import * as SearchBehaviour from "#actors/behaviour/search.ts"
+import { HealthChecks } from "#actors/protocol/health.ts"
+import { CameraStore } from "#actors/store/camera.ts"
+import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
+import { RecordStore } from "#actors/store/record.ts"
+import { ReplayStore } from "#actors/store/replay.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
+import { LateServices } from "#http/handlers/http-late.ts"
+import { serverLayer } from "#http/server.ts"
+import * as Capture from "#media/capture/live.ts"
+import { drivers } from "#media/drivers/registry.ts"
+import * as Hls from "#media/hls/live.ts"
+import * as StorageLive from "#media/storage/live.ts"
+import { defaultStorageOptions } from "#media/storage/options.ts"
+import { readSettings, type Settings } from "./config.ts"
+import { databaseHealth } from "./control.ts"
+import { buildDashboard, dashboardFolder } from "./dashboard.ts"
+import { captureHealth, storageHealth } from "./health.ts"
+import * as Node from "./node.ts"
+import * as Telemetry from "./telemetry.ts"
+import { version } from "./version.ts"
+
+/** Requests that run at shutdown have this long to end. */
+const graceMs = 2_000
+
+const storage = (settings: Settings) =>
+  StorageLive.layer({
+    ...defaultStorageOptions,
+    folders: settings.storage,
+    registryPath: `${settings.dataDir}/folders.json`,
+    syncEveryMs: settings.syncIntervalMs,
+    queueBytes: settings.writeQueueMiB << 20,
+  })
+
+/** (a) what captures and stores; needs no database. */
+const recorder = (settings: Settings) =>
+  Capture.layer({
+    dataFolder: settings.dataDir,
+    drivers,
+    session: { drainEveryMs: settings.drainMs },
+    recorder: { rotateMs: settings.fileMinutes * 60_000 },
+  }).pipe(Layer.provideMerge(storage(settings)), Layer.provideMerge(AccessTokensLive), Layer.provide(NodePath.layer))
+
+const firstStart = (made: { readonly username: string; readonly password: Redacted.Redacted | null }) =>
+  made.password === null
+    ? Effect.void
+    : Console.log(`\nFirst start: user ${made.username}, password ${Redacted.value(made.password)} (shown this once)\n`)
+
+/** (c) actors and services over SQL. */
+const control = (settings: Settings) => {
+  const stores = Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, ReplayStore.layer)
+  const background = Layer.mergeAll(
+    CameraEntity.layer,
+    RecordEntity.layer,
+    ReplayEntity.layer,
+    CameraActivation.layer,
+    CameraStates.layer,
+    RecordStates.layer,
+    RecordPurge.layer,
+  )
+  const services = Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer).pipe(
+    Layer.provideMerge(RecordBehaviour.layer),
+    Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
+  )
+  return background.pipe(
+    Layer.provideMerge(services),
+    Layer.provideMerge(stores),
+    Layer.provideMerge(Layer.mergeAll(
+      authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }),
+      idempotencyLayer,
+    )),
+  )
+}
+
+/** Each component's word about itself, for `/health/detailed`. */
+const reporters = Layer.effectDiscard(Effect.gen(function*() {
+  const health = yield* HealthChecks
+  yield* health.register(yield* databaseHealth)
+  yield* health.register(yield* storageHealth)
+  yield* health.register(yield* captureHealth)
+}))
+
+/** (b) what serves from the first second. */
+const http = (settings: Settings) => {
+  const health = Layer.unwrap(Effect.map(NodeIdentity, ({ nodeId }) =>
+    healthLayer({ version: "1", releaseId: version, serviceId: nodeId, description: settings.nodeName })))
+  return serverLayer({
+    host: settings.httpHost,
+    port: settings.httpPort,
+    dashboard: dashboardFolder,
+    graceMs,
+    requestTimeoutMs: settings.requestTimeoutMs,
+    maxBodyBytes: settings.maxBodyBytes,
+  }).pipe(
+    Layer.provideMerge(reporters),
+    Layer.provide([LateServices, Hls.layer]),
+    Layer.provideMerge(health),
+  )
+}
+
+const ready = (settings: Settings) =>
+  Effect.gen(function*() {
+    const { address } = yield* HttpServer.HttpServer
+    const port = address._tag === "UnixPathAddress" ? settings.httpPort : address.port
+    yield* Effect.logInfo(`Nightjar ${version} serves http://${settings.httpHost}:${port} (data in ${settings.dataDir})`)
+  })
+
+/** The whole node. */
+export const nodeLayer = (settings: Settings) =>
+  Layer.effectDiscard(ready(settings)).pipe(
+    Layer.provideMerge(Node.layer({
+      dataFolder: settings.dataDir,
+      name: settings.nodeName,
+      masterKey: settings.masterKey,
+      databaseUrl: settings.databaseUrl,
+      cluster: { host: settings.clusterHost, port: settings.clusterPort, allowPublic: settings.clusterPublic },
+    }, { recorder: recorder(settings), control: control(settings), http: http(settings) })),
+    Layer.provide(NodeFileSystem.layer),
+  )
+
+/** A stale dashboard is built while the node already records. */
+const dashboard = buildDashboard.pipe(
+  Effect.tap((done) => done === "built" ? Effect.logInfo("The dashboard was built") : Effect.void),
+  Effect.catch((error) => Effect.logWarning(error.message)),
+)
+
+/** Runs a node until it is interrupted. */
+export const start = Effect.gen(function*() {
+  const settings = yield* readSettings()
+  yield* Layer.launch(
+    Layer.effectDiscard(Effect.forkScoped(dashboard)).pipe(
+      Layer.provideMerge(nodeLayer(settings)),
+      Layer.provide(Telemetry.layer(settings)),
+    ),
+  )
+})
