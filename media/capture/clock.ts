@@ -50,7 +50,11 @@ export interface MediaClock {
    * nothing is missing as far as anybody knows, so a start up to `jumpMs` after it is put on it as well.
    */
   readonly restart: (unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">, endMs: EpochMs | null, seamless: boolean) => void
-  /** The node's clock was set by this much, milliseconds. */
+  /**
+   * The node's clock was set by this much, milliseconds, to `nowMs`. Whether the mapping has to move: not where a run has begun
+   * since, by the clock as it is now. If so, the caller ends its fragment with the old mapping, then calls `step`.
+   */
+  readonly stepped: (deltaMs: number, nowMs: EpochMs) => boolean
   readonly step: (deltaMs: number) => void
   /** Integer epoch milliseconds of a moment on the video's clock. Only after `restart`. */
   readonly wallMs: (ticks: number) => EpochMs
@@ -103,9 +107,11 @@ export const makeMediaClock = (options: MediaClockOptions = defaultMediaClockOpt
   let refTicks = 0
   let refWall = 0
   let lastTicks = 0
-  let lastArrival = 0
+  let lastArrival: number | null = null
   let offset: number | null = null
   let sender = false
+  /** Arrival went back: the node's clock was set, and `stepped` will be asked within a second. Until then nothing is learnt. */
+  let stepSeen = false
 
   const predict = (ticks: number) => refWall + (ticks - refTicks) / ticksPerMs
 
@@ -136,10 +142,15 @@ export const makeMediaClock = (options: MediaClockOptions = defaultMediaClockOpt
     started: () => started,
     offsetMs: () => offset,
     wallMs: (ticks) => Math.round(predict(ticks)),
+    stepped: (deltaMs, nowMs) => {
+      stepSeen = false
+      return started && Math.abs(refWall + deltaMs - nowMs) < Math.abs(refWall - nowMs)
+    },
     step: (deltaMs) => {
       refWall += deltaMs
-      lastArrival += deltaMs
-      floor.reset(lastArrival)
+      // Units may have come by the new clock before anybody noticed.
+      lastArrival = null
+      floor.reset(refWall)
     },
     restart: (unit, endMs, seamless) => {
       const at = observed(unit)
@@ -149,17 +160,21 @@ export const makeMediaClock = (options: MediaClockOptions = defaultMediaClockOpt
       lastArrival = unit.arrivalMs
       floor.reset(unit.arrivalMs)
       started = true
+      stepSeen = false
     },
     observe: (unit) => {
       const media = (unit.ticks - lastTicks) / ticksPerMs
-      const arrival = unit.arrivalMs - lastArrival
+      const arrival = lastArrival === null ? media : unit.arrivalMs - lastArrival
       const error = observed(unit) - predict(unit.ticks)
       // A stall is arrival without ticks and a burst after it ticks without arrival; neither moves the ticks of one unit far
       // ahead of what has elapsed since the clock last agreed.
-      if (media < -reorderMs || (media - arrival > options.jumpMs && error < -options.jumpMs)) return "jumped"
-      floor.add(unit.arrivalMs, error)
+      if (arrival < -options.jumpMs) stepSeen = true
+      const early = !stepSeen && media - arrival > options.jumpMs && error < -options.jumpMs
+      if (media < -reorderMs || early) return "jumped"
       lastTicks = unit.ticks
       lastArrival = unit.arrivalMs
+      if (stepSeen) return "continues"
+      floor.add(unit.arrivalMs, error)
       if (floor.full() && Math.abs(floor.value()) > options.lostMs) return "lost"
       slew(unit.ticks)
       return "continues"

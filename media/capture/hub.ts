@@ -45,21 +45,18 @@ const makeSeat = (bounds: LiveBounds, group: ReadonlyArray<LiveItem>): { readonl
   }
   const item = (next: LiveItem) => {
     const size = next._tag === "Unit" ? next.unit.data.length : 0
-    if (skipping && next._tag === "Unit") {
-      if (next.unit.track === "audio" || !next.unit.key) {
-        dropped++
-        return
-      }
-      skipping = false
+    const begins = next._tag === "Unit" && next.unit.track === "video" && next.unit.key
+    const room = () => waiting.length < bounds.maxItems && bytes + size <= bounds.maxBytes
+    if (!skipping && !room()) drop()
+    // After a drop only a key picture goes on, and not one that is too much by itself.
+    if (next._tag === "Unit" && ((skipping && !begins) || !room())) {
+      dropped++
+      skipping = true
+      return
     }
-    if (waiting.length >= bounds.maxItems || bytes + size > bounds.maxBytes) {
-      drop()
-      if (next._tag === "Unit") dropped++
-      else waiting.push(next)
-    } else {
-      waiting.push(next)
-      bytes += size
-    }
+    if (begins) skipping = false
+    waiting.push(next)
+    bytes += size
     wake.openUnsafe()
   }
   for (const first of group) item(first)

@@ -38,7 +38,7 @@ export interface Intake {
   /** The connection is over, or nothing is wanted for a while: gives out what is pending. */
   readonly endRun: () => void
   /** The node's clock was set by this much. Footage never goes back within a file: after a step back it waits for a key picture. */
-  readonly clockStep: (deltaMs: number) => void
+  readonly clockStep: (deltaMs: number, nowMs: EpochMs) => void
   readonly clock: MediaClock
   /** Units wait for the first key picture. */
   readonly awaitingKey: () => boolean
@@ -183,9 +183,9 @@ export const makeIntake = (options: IntakeOptions): Intake => {
       fresh = true
       awaitingKey = true
     },
-    clockStep: (deltaMs) => {
+    clockStep: (deltaMs, nowMs) => {
       if (deltaMs < 0) endMs = null
-      if (fresh) return
+      if (fresh || !clock.stepped(deltaMs, nowMs)) return
       const detail = `the node's clock was set ${deltaMs < 0 ? "back" : "forward"} by ${Math.abs(Math.round(deltaMs))} ms`
       interrupt({ cause: "clock_step", detail })
       clock.step(deltaMs)

@@ -40,7 +40,8 @@ const lookedInto = 2
 
 export const makeLedgers = Effect.fnUntraced(function*(options: LedgersOptions): Effect.fn.Return<Ledgers, never, Scope.Scope> {
   const { storage } = options
-  const scope = yield* Scope.Scope
+  // Closed after whatever is made later than this room: a recording that ends still writes to its ledger.
+  const scope = yield* Scope.fork(yield* Scope.Scope)
   const clock = yield* Clock.Clock
   const opened = new Map<RecordingId, KeptLedger>()
 

@@ -105,6 +105,8 @@ export const staggerOf = (text: string, modulo: number): number => {
 }
 
 const maxBackoff = 8
+/** A step of the clock is noticed at most this long after it; a run may have begun by the new clock in the meantime. */
+const noticedLateMs = 1_500
 
 class RecorderWorker {
   private readonly parts: RecorderParts
@@ -399,8 +401,8 @@ export const makeRecorder = Effect.fnUntraced(function*(parts: RecorderParts): E
       worker.put({ _tag: "Missing", hole: { cause, detail } })
     },
     clockStep: (deltaMs) => {
-      worker.intake.clockStep(deltaMs)
-      if (deltaMs < 0) worker.put({ _tag: "SetBack", nowMs: worker.now })
+      worker.intake.clockStep(deltaMs, worker.now)
+      if (deltaMs < 0) worker.put({ _tag: "SetBack", nowMs: worker.now - noticedLateMs })
     },
     configure: (assignment) => worker.configure(assignment),
     tick: () => worker.put({ _tag: "Tick" }),

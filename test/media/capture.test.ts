@@ -1,0 +1,368 @@
+/** The capture as a whole, on the test's clock: every trouble a camera or a disk can make ends in one state and one cause. */
+import { describe, expect, it } from "@effect/vitest"
+import { Clock, Effect, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { judge } from "./capture-checker.ts"
+import { assignment, FakeCamera, FakeDisk, FakeFolder, makeSettableClock, parametersOf, recordingId, startNode, streamId, toSegmentFile } from "./capture-harness.ts"
+import type { StreamHealth } from "#media/recorder.ts"
+
+const begin = 1_760_000_000_000
+const always = { start: 0, end: Number.MAX_SAFE_INTEGER }
+
+const setup = Effect.fnUntraced(function*() {
+  yield* TestClock.setTime(begin)
+  const camera = new FakeCamera()
+  const disk = new FakeDisk()
+  const folder = new FakeFolder()
+  const node = yield* startNode(camera, disk, folder)
+  return { camera, disk, folder, node }
+})
+
+const spans = (disk: FakeDisk) => disk.files.flatMap((file) => file.entries)
+const causes = (node: { readonly supervisor: { readonly gaps: (id: typeof recordingId, i: typeof always) => ReadonlyArray<{ cause: string; endMs: number | null }> } }) =>
+  node.supervisor.gaps(recordingId, always).map((gap) => gap.endMs === null ? `${gap.cause}…` : gap.cause)
+
+describe("capture", () => {
+  it.effect("records from the first key picture and explains what came before", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("60 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", reason: "", recordingState: "recording", reconnects: 0 })
+      expect(causes(node)).toEqual(["starting"])
+      const entries = spans(disk)
+      for (let i = 1; i < entries.length; i++) expect(entries[i]!.startMs).toBe(entries[i - 1]!.endMs)
+      expect(entries.reduce((sum, entry) => sum + entry.frames, 0)).toBeGreaterThan(camera.sent - 15)
+      expect(judge(entries, node.supervisor.gaps(recordingId, always), begin, begin + 60_000).faults).toEqual([])
+      yield* node.stop
+    }))
+
+  it.effect("a frozen camera is connected anew, and the gap says so", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("60 seconds")
+      camera.mode = "frozen"
+      yield* TestClock.adjust("20 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "degraded", recordingState: "failed" })
+      expect(causes(node)).toEqual(["starting", "camera_frozen…"])
+      expect(camera.opened).toBeGreaterThan(1)
+      camera.mode = "ok"
+      yield* TestClock.adjust("60 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
+      expect(causes(node)).toEqual(["starting", "camera_frozen"])
+      expect(disk.files.length).toBe(1)
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 140_000).faults).toEqual([])
+      yield* node.stop
+    }))
+
+  const troubles: ReadonlyArray<readonly [FakeCamera["mode"], StreamHealth, string]> = [
+    ["unreachable", "offline", "camera_offline"],
+    ["wrongPassword", "authFailed", "auth_failed"],
+    ["garbage", "degraded", "stream_invalid"],
+    ["keyless", "degraded", "stream_invalid"],
+    ["frozen", "degraded", "camera_frozen"],
+  ]
+  for (const [mode, health, cause] of troubles) {
+    it.effect(`${mode} from the start: ${health}, ${cause}, and it recovers by itself`, () =>
+      Effect.gen(function*() {
+        const { camera, disk, node } = yield* setup()
+        camera.mode = mode
+        yield* node.supervisor.assign(assignment())
+        yield* TestClock.adjust("60 seconds")
+        expect(node.supervisor.status(streamId)).toMatchObject({ health })
+        expect(node.supervisor.status(streamId)?.reason).not.toBe("")
+        expect(causes(node)).toEqual(["starting", `${cause}…`])
+        const attempts = camera.opened
+        yield* TestClock.adjust("1 hour")
+        expect(camera.opened - attempts).toBeGreaterThan(8)
+        expect(camera.opened - attempts).toBeLessThan(mode === "wrongPassword" ? 40 : 400)
+        camera.mode = "ok"
+        yield* TestClock.adjust("10 minutes")
+        expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
+        expect(causes(node)).toEqual(["starting", cause])
+        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 4_260_000).faults).toEqual([])
+        yield* node.stop
+      }))
+  }
+
+  it.effect("a camera that was cut after a long good run is back within a second", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("60 seconds")
+      yield* camera.disconnect()
+      yield* TestClock.adjust("5 seconds")
+      const gaps = node.supervisor.gaps(recordingId, always)
+      expect(causes(node)).toEqual(["starting", "camera_offline"])
+      expect(gaps[1]!.endMs! - gaps[1]!.startMs).toBeLessThan(600)
+      expect(disk.files.length).toBe(1)
+      expect(spans(disk).filter((entry) => entry.discontinuity).length).toBe(2)
+      yield* node.stop
+    }))
+
+  it.effect("lost packets: the hole is exactly the pictures that did not come", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("20 seconds")
+      camera.lose = 3
+      yield* TestClock.adjust("3 seconds")
+      const gaps = node.supervisor.gaps(recordingId, always)
+      expect(gaps.slice(1).map((gap) => [gap.endMs! - gap.startMs, gap.cause])).toEqual([[300, "packet_loss"]])
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "degraded", recordingState: "recording", lostPackets: 9 })
+      yield* TestClock.adjust("20 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", reason: "" })
+      expect(disk.files.length).toBe(1)
+      yield* node.stop
+    }))
+
+  it.effect("other parameters begin another file; a jump of the camera's clock makes no gap", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("20 seconds")
+      camera.parameters = parametersOf(640)
+      yield* TestClock.adjust("20 seconds")
+      expect(disk.files.map((file) => file.parameters.video.width)).toEqual([1280, 640])
+      expect(causes(node)).toEqual(["starting"])
+      expect(disk.files[0]!.sealed).toBe(true)
+      camera.jump = 90_000 * 100_000
+      yield* TestClock.adjust("20 seconds")
+      camera.jump = -90_000 * 5_000
+      yield* TestClock.adjust("20 seconds")
+      expect(causes(node)).toEqual(["starting"])
+      expect(disk.files.length).toBe(2)
+      expect(spans(disk).filter((entry) => entry.discontinuity).length).toBe(4)
+      const { faults, recordedMs } = judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 80_000)
+      expect(faults).toEqual([])
+      expect(recordedMs).toBeGreaterThan(78_000)
+      yield* node.stop
+    }))
+
+  for (const [mode, cause] of [["full", "disk_full"], ["broken", "disk_error"]] as const) {
+    it.effect(`a disk that is ${mode}: ${cause} from the last fragment that was written, and it recovers by itself`, () =>
+      Effect.gen(function*() {
+        const { disk, node } = yield* setup()
+        yield* node.supervisor.assign(assignment())
+        yield* TestClock.adjust("60 seconds")
+        disk.breakDown(mode, 3)
+        yield* TestClock.adjust("60 seconds")
+        expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "failed" })
+        expect(node.supervisor.status(streamId)?.reason).toContain(mode === "full" ? "ENOSPC" : "EIO")
+        expect(causes(node)).toEqual(["starting", `${cause}…`])
+        expect(node.supervisor.gaps(recordingId, always)[1]!.startMs).toBe(spans(disk).at(-1)!.endMs)
+        disk.mode = "ok"
+        yield* TestClock.adjust("60 seconds")
+        expect(node.supervisor.status(streamId)).toMatchObject({ reason: "", recordingState: "recording" })
+        expect(causes(node)).toEqual(["starting", cause])
+        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 180_000).faults).toEqual([])
+        yield* node.stop
+      }))
+  }
+
+  it.effect("a disk that does not keep up costs whole groups of pictures", () =>
+    Effect.gen(function*() {
+      const { disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("20 seconds")
+      disk.mode = "slow"
+      yield* TestClock.adjust("10 seconds")
+      disk.mode = "ok"
+      yield* TestClock.adjust("40 seconds")
+      expect(new Set(causes(node))).toEqual(new Set(["starting", "disk_slow"]))
+      expect(disk.files.length).toBe(1)
+      const entries = disk.files[0]!.entries
+      const resumed = entries.findIndex((entry, i) => i > 0 && entry.startMs > entries[i - 1]!.endMs)
+      expect(entries[resumed]!.key).toBe(true)
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 70_000).faults).toEqual([])
+      yield* node.stop
+    }))
+
+  it.effect("files turn about every ten minutes, at a key picture, without a hole", () =>
+    Effect.gen(function*() {
+      const { disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("35 minutes")
+      expect(disk.files.length).toBeGreaterThanOrEqual(4)
+      expect(disk.files.every((file) => file.entries[0]!.key)).toBe(true)
+      expect(disk.files.map((file) => file.sequence)).toEqual(disk.files.map((_, i) => i))
+      const entries = spans(disk)
+      for (let i = 1; i < entries.length; i++) {
+        expect(entries[i]!.startMs).toBe(entries[i - 1]!.endMs)
+        expect(entries[i]!.decodeTicks).toBe(entries[i - 1]!.decodeTicks + entries[i - 1]!.durationTicks)
+      }
+      yield* node.stop
+    }))
+
+  it.effect("switched off and on: the pause is a person's; retention alone touches nothing", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      const one = assignment()
+      yield* node.supervisor.assign(one)
+      yield* TestClock.adjust("20 seconds")
+      yield* node.supervisor.assign({ ...one, recording: { ...one.recording!, retentionDays: 3 } })
+      yield* node.supervisor.assign({ ...one, recording: { ...one.recording!, retentionDays: 3 } })
+      yield* TestClock.adjust("20 seconds")
+      expect(camera.opened).toBe(1)
+      yield* node.supervisor.assign({ ...one, recording: { ...one.recording!, enabled: false } })
+      yield* TestClock.adjust("20 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "disabled" })
+      expect(camera.open).toBe(0)
+      yield* node.supervisor.assign(one)
+      yield* TestClock.adjust("20 seconds")
+      expect(causes(node).filter((cause) => cause !== "starting")).toEqual(["operator_paused"])
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
+      yield* node.supervisor.assign({ ...one, enabled: false })
+      yield* TestClock.adjust("20 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "disabled", recordingState: "disabled" })
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 100_000).faults).toEqual([])
+      yield* node.stop
+    }))
+
+  it.effect("without a recording the stream is probed now and then", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment({ recording: null }))
+      yield* TestClock.adjust("5 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "disabled", parameters: { video: { width: 1280 } } })
+      expect(camera.open).toBe(0)
+      yield* TestClock.adjust("5 minutes")
+      expect(camera.opened).toBe(6)
+      expect(disk.files).toEqual([])
+      camera.mode = "unreachable"
+      yield* TestClock.adjust("2 minutes")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "offline" })
+      yield* node.stop
+    }))
+
+  it.effect("an older epoch is refused, also after the stream was withdrawn; a newer one gets its own file", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment({ epoch: 5 }))
+      yield* TestClock.adjust("20 seconds")
+      expect(yield* Effect.flip(node.supervisor.assign(assignment({ epoch: 4 })))).toMatchObject({ _tag: "StaleAssignment", inForce: 5 })
+      yield* node.supervisor.assign(assignment({ epoch: 6 }))
+      yield* TestClock.adjust("20 seconds")
+      expect(disk.files.map((file) => [file.identity.epoch, file.sequence])).toEqual([[5, 0], [6, 0]])
+      expect(camera.opened).toBe(1)
+      expect(causes(node)).toEqual(["starting"])
+      expect(yield* Effect.flip(node.supervisor.withdraw(streamId, 5))).toMatchObject({ _tag: "StaleAssignment" })
+      yield* node.supervisor.withdraw(streamId, 6)
+      expect(node.supervisor.status(streamId)).toBe(null)
+      expect(disk.files.every((file) => file.sealed)).toBe(true)
+      expect(yield* Effect.flip(node.supervisor.assign(assignment({ epoch: 5 })))).toMatchObject({ inForce: 6 })
+      yield* TestClock.adjust("20 seconds")
+      expect(camera.open).toBe(0)
+      yield* node.stop
+    }))
+
+  it.effect("the node's clock set forward is a gap, set back is none, and no footage is lost or overwritten", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(begin)
+      const settable = makeSettableClock(yield* Clock.Clock)
+      yield* Effect.gen(function*() {
+        const [camera, disk, folder] = [new FakeCamera(), new FakeDisk(), new FakeFolder()]
+        const node = yield* startNode(camera, disk, folder)
+        yield* node.supervisor.assign(assignment())
+        yield* TestClock.adjust("30 seconds")
+        settable.set(3_600_000)
+        yield* TestClock.adjust("30 seconds")
+        expect(causes(node)).toEqual(["starting", "clock_step"])
+        const filesBefore = disk.files.length
+        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 3_660_000).faults).toEqual([])
+        settable.set(-3_600_000)
+        yield* TestClock.adjust("30 seconds")
+        const files = disk.files.map(toSegmentFile)
+        expect(files.length).toBe(filesBefore + 1)
+        expect(files.at(-1)!.startMs).toBeLessThan(files[filesBefore - 1]!.startMs)
+        expect(Math.abs(disk.files.at(-1)!.entries.at(-1)!.endMs - begin - 90_000)).toBeLessThan(3_000)
+        expect(files.reduce((sum, file) => sum + file.frames, 0)).toBeGreaterThan(camera.sent - 45)
+        const { faults } = judge(spans(disk), node.supervisor.gaps(recordingId, { start: 0, end: begin + 90_000 }), begin, begin + 88_000)
+        expect(faults).toEqual([])
+        yield* node.stop
+      }).pipe(Effect.provideService(Clock.Clock, settable.clock))
+    }))
+
+  it.effect("takes up its assignments from the disk alone; the time in between is the node's", () =>
+    Effect.gen(function*() {
+      const { camera, disk, folder, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("30 seconds")
+      yield* node.stop
+      expect(disk.files.every((file) => file.sealed)).toBe(true)
+      yield* TestClock.adjust("30 seconds")
+      const next = yield* startNode(camera, disk, folder)
+      yield* TestClock.adjust("30 seconds")
+      expect(causes(next)).toEqual(["starting", "node_down"])
+      expect(disk.files.map((file) => file.sequence)).toEqual([0, 1])
+      expect(disk.files[1]!.entries[0]!.decodeTicks).toBeGreaterThan(disk.files[0]!.entries.at(-1)!.decodeTicks)
+      expect(judge(spans(disk), next.supervisor.gaps(recordingId, always), begin, begin + 90_000).faults).toEqual([])
+      yield* next.stop
+    }))
+
+  it.effect("the journal tells everything once, in order, until it is acknowledged", () =>
+    Effect.gen(function*() {
+      const { camera, folder, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* node.supervisor.awaitJournal(0)
+      yield* TestClock.adjust("95 seconds")
+      yield* camera.disconnect()
+      yield* TestClock.adjust("5 seconds")
+      const first = yield* node.supervisor.journal(0, 100)
+      // Of the three times the file grew only the newest is kept.
+      expect(first.map((entry) => entry._tag)).toEqual(["GapOpened", "FileOpened", "GapClosed", "FileGrown", "GapOpened", "GapClosed"])
+      const positions = first.map((entry) => entry.position)
+      expect(positions).toEqual([...positions].sort((a, b) => a - b))
+      yield* node.supervisor.acknowledge(positions.at(-1)!)
+      expect(yield* node.supervisor.journal(0, 100)).toEqual([])
+      yield* node.stop
+      const next = yield* startNode(camera, disk, folder)
+      const later = yield* next.supervisor.journal(0, 100)
+      expect(later.every((entry) => entry.position > positions.at(-1)!)).toBe(true)
+      expect(later.some((entry) => entry._tag === "FileSealed")).toBe(true)
+      expect(yield* next.supervisor.journalOverflowed).toBe(false)
+      yield* next.stop
+    }))
+
+  it.effect("a viewer shares the recording's connection and begins with a key picture", () =>
+    Effect.gen(function*() {
+      const { camera, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("11 seconds")
+      const seen = yield* Effect.scoped(Effect.gen(function*() {
+        const view = yield* node.live.watch(streamId, { maxBytes: 1_000, maxItems: 30 })
+        yield* TestClock.adjust("1 second")
+        const first = yield* view!.take
+        expect(view!.dropped()).toBe(0)
+        // 32 bytes a picture: the bound is reached in about three seconds, and everything that waited goes.
+        yield* TestClock.adjust("20 seconds")
+        const late = yield* view!.take
+        yield* TestClock.adjust("2 seconds")
+        return { first, second: [...late, ...yield* view!.take], dropped: view!.dropped() }
+      }))
+      expect(seen.first.slice(0, 2)).toMatchObject([{ _tag: "Parameters" }, { _tag: "Unit", unit: { key: true } }])
+      expect(seen.second.map((item) => item._tag)).toContain("Break")
+      expect(seen.second.find((item) => item._tag === "Unit")).toMatchObject({ unit: { key: true } })
+      expect(seen.dropped).toBeGreaterThan(100)
+      expect(camera.opened).toBe(1)
+      yield* node.stop
+    }))
+
+  it.effect("tells every change of state", () =>
+    Effect.gen(function*() {
+      const { camera, node } = yield* setup()
+      const healths: Array<string> = []
+      yield* Effect.forkChild(Stream.runForEach(node.supervisor.changes, (status) => Effect.sync(() => void healths.push(`${status.health} ${status.recordingState}`))))
+      yield* Effect.yieldNow
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("10 seconds")
+      camera.mode = "unreachable"
+      yield* camera.disconnect()
+      yield* TestClock.adjust("10 seconds")
+      expect(healths[0]).toContain("probing")
+      expect(healths).toContain("online recording")
+      expect(healths.at(-1)).toBe("offline failed")
+      yield* node.stop
+    }))
+})
