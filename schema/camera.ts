@@ -256,6 +256,16 @@ export class DriverUnsupported extends Schema.TaggedError<DriverUnsupported>()(
   }
 }
 
+export class StreamTokenInvalid extends Schema.TaggedError<StreamTokenInvalid>()(
+  "StreamTokenInvalid",
+  {},
+  { httpApiStatus: 401 },
+) {
+  override get message(): string {
+    return "The stream token is not valid (any more); ask for a new one."
+  }
+}
+
 /** What a group of streams amounts to: the status and the first line that tells why. Streams that are switched off do not count. */
 export const statusOf = (
   streams: ReadonlyArray<{ readonly status: CameraStatus; readonly reason: string }>,

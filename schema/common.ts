@@ -39,6 +39,9 @@ export interface Interval {
   readonly end: EpochMs
 }
 
+/** Every moment that an RFC 3339 text can name: 1970-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z. */
+export const allTime: Interval = { start: 0, end: 253_402_300_799_999 }
+
 /** A page of a list; `nextCursor` is opaque, `null` on the last page. */
 export const Page = <S extends Schema.Top>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), nextCursor: Schema.NullOr(Schema.String) })

@@ -15,7 +15,7 @@ import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
-import type { RecordingId } from "#schema/common.ts"
+import { allTime, type RecordingId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
 import { batchOf, difference } from "./record-journal.ts"
 
@@ -27,7 +27,6 @@ const gatherTime = Duration.millis(300)
 const retryEvery = Duration.seconds(2)
 /** Rows of one transaction of a rebuild. */
 const rebuildBatch = 2_000
-const always = { start: 0, end: Number.MAX_SAFE_INTEGER }
 
 const chunks = <A>(items: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size))
@@ -64,7 +63,7 @@ const make = Effect.gen(function*() {
       for (const file of files) note(file.recordingId, file.epoch)
       for (const { epoch, recording } of assignments) if (recording !== null) note(recording.recordingId, epoch)
       return Array.from(epochs).flatMap(([id, epoch]) =>
-        supervisor.gaps(id, always).map((gap): LedgerGap & { readonly epoch: number } => ({ ...gap, epoch }))
+        supervisor.gaps(id, allTime).map((gap): LedgerGap & { readonly epoch: number } => ({ ...gap, epoch }))
       )
     })
 

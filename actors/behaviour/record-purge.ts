@@ -11,25 +11,23 @@ import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
-import type { RecordingId } from "#schema/common.ts"
+import { allTime, type RecordingId } from "#schema/common.ts"
 
 const purgeEvery = Duration.seconds(15)
 const pruneEvery = Duration.hours(1)
 /** Recordings of one round. */
 const batch = 16
-/** Whole time: what `Storage.files` takes for everything. */
-const always = { start: 0, end: Number.MAX_SAFE_INTEGER }
 
 const purgeFiles = Effect.fnUntraced(function*(id: RecordingId) {
   const storage = yield* Storage
-  const files = storage.files(id, always)
+  const files = storage.files(id, allTime)
   yield* Effect.forEach(files, (file) =>
     storage.remove(file).pipe(
       Effect.catchTag("StorageError", (error) =>
         Effect.logWarning("A file of a deleted recording cannot be deleted now", { file: file.id, detail: error.message })),
     ), { discard: true })
   if (files.length > 0) yield* Effect.logInfo("Footage of a deleted recording was deleted", { recordingId: id, files: files.length })
-  return storage.files(id, always).length === 0
+  return storage.files(id, allTime).length === 0
 })
 
 /** One round. */

@@ -16,7 +16,7 @@ import { ask } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
-import { EpochMs, type Interval, type PageRequest, RecordingId, RecordingToken } from "#schema/common.ts"
+import { allTime, EpochMs, type Interval, type PageRequest, RecordingId, RecordingToken } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { entityId } from "#schema/ownership.ts"
 import { InvalidInput } from "#schema/problem.ts"
@@ -33,17 +33,13 @@ import {
 import { uuid7 } from "#schema/uuid.ts"
 import { beginOf, expectedWithin, footageOf, lengthOf } from "./record-coverage.ts"
 
-/** The last moment an RFC 3339 text can name: 9999-12-31T23:59:59.999Z. */
-const endOfTime = 253_402_300_799_999
-const always: Interval = { start: 0, end: endOfTime }
-
 const listCursor = cursorOf("recordings", RecordingId)
 const eventCursor = cursorOf("recording-events", Schema.Struct({ timeMs: EpochMs, id: Schema.String }))
 
 const checkedInterval = (interval: Interval): Effect.Effect<Interval, InvalidInput> =>
   interval.end <= interval.start
     ? Effect.fail(InvalidInput.at("/query/end", "must lie after the start"))
-    : Effect.succeed({ start: Math.max(interval.start, always.start), end: Math.min(interval.end, always.end) })
+    : Effect.succeed({ start: Math.max(interval.start, allTime.start), end: Math.min(interval.end, allTime.end) })
 
 const completed = (input: RecordingUpdate, settings: RecordingSettings): Effect.Effect<RecordingChange, RecordingModeUnsupported> => {
   const mode = input.mode ?? "continuous"
@@ -66,7 +62,7 @@ const makeFootage = Effect.gen(function*() {
 
   const bounds = Effect.fnUntraced(function*(id: RecordingId) {
     const others = yield* ledger.bounds(id, nodeId)
-    const own = storage.files(id, always)
+    const own = storage.files(id, allTime)
     const first = own[0]
     if (first === undefined) return others
     const newestMs = own.reduce((newest, file) => Math.max(newest, file.endMs), 0)
@@ -155,7 +151,7 @@ const make = Effect.gen(function*() {
     const { recording } = yield* one({ id })
     const nowMs = yield* Clock.currentTimeMillis
     const open = (yield* media.gaps(id, { start: nowMs, end: nowMs + 1 })).find((gap) => gap.endMs === null)
-    const [lastEvent] = yield* store.events(id, always, 1, null)
+    const [lastEvent] = yield* store.events(id, allTime, 1, null)
     return {
       recordingId: id,
       mode: recording.mode,

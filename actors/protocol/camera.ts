@@ -7,7 +7,7 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. Passwords travel sealed. Sealed under the context `camera/<cameraId>/password` or `stream/<streamId>/password`.
  */
-import { Context, type Effect, Schema } from "effect"
+import { Context, type Effect, type Redacted, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import {
@@ -28,11 +28,13 @@ import {
   StreamExists,
   StillRecorded,
   StreamNotFound,
+  type StreamTokenInvalid,
   type StreamUpdate,
 } from "#schema/camera.ts"
-import { CameraId, ChannelId, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
+import { CameraId, ChannelId, type EpochMs, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
 import { CameraChange, type CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
+import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
@@ -114,7 +116,19 @@ export class Cameras extends Context.Service<Cameras, {
   readonly homeOf: (id: ChannelId) => OfChannel<CameraHome>
 }>()("nightjar/actors/Cameras") {}
 
+/** What a stream token stands for. */
+export interface StreamGrant {
+  readonly streamId: StreamId
+  /** The login session it was given in. */
+  readonly sessionId: string
+  readonly expiresMs: EpochMs
+}
+
 export class StreamAccess extends Context.Service<StreamAccess, {
-  /** `sessionId`: the login session the token is bound to; it dies with it. */
-  readonly mediaPath: (id: StreamId, sessionId: string) => OfStream<MediaPath>
+  /** Where a stream can be watched, with a fresh token for the caller's session. */
+  readonly mediaPath: (id: StreamId, who: UserPrincipal) => OfStream<MediaPath>
+  /** The token alone. */
+  readonly token: (id: StreamId, who: UserPrincipal) => OfStream<Pick<MediaPath, "streamId" | "token" | "expiresAt">>
+  /** What a media door must know before it serves a stream. */
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<StreamGrant, StreamTokenInvalid | DependencyUnavailable>
 }>()("nightjar/actors/StreamAccess") {}

@@ -7,11 +7,13 @@
  */
 import { OpenApi } from "effect/http-api"
 import { AuthGroup } from "./auth.ts"
+import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
 import { PermissionGroup } from "./permission.ts"
+import { RecordGroup } from "./record.ts"
 import { ReplayGroup } from "./replay.ts"
 import { SearchGroup } from "./search.ts"
 
@@ -20,12 +22,15 @@ const groups = nightjar
   .add(HttpGroup)
   .add(AuthGroup)
   .add(PermissionGroup)
+  .add(CameraGroup)
+  .add(RecordGroup)
   .add(SearchGroup)
   .add(ReplayGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",
   version: "1",
-  description: "A network video recorder cluster. Operations marked `x-nightjar-extension` go beyond the common contract.",
+  description:
+    "A network video recorder cluster. Operations marked `x-nightjar-extension` go beyond the common contract.",
   transform: describe(groups),
 })) {}

@@ -1,10 +1,21 @@
 /** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
 import { Layer } from "effect"
 import { AuthHandlers } from "./auth.ts"
+import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { PermissionHandlers } from "./permission.ts"
+import { RecordHandlers } from "./record.ts"
 import { ReplayHandlers } from "./replay.ts"
 import { SearchHandlers } from "./search.ts"
 
-export const AllHandlers = Layer.mergeAll(HealthHandlers, HttpHandlers, AuthHandlers, PermissionHandlers, SearchHandlers, ReplayHandlers)
+export const AllHandlers = Layer.mergeAll(
+  HealthHandlers,
+  HttpHandlers,
+  AuthHandlers,
+  PermissionHandlers,
+  CameraHandlers,
+  RecordHandlers,
+  SearchHandlers,
+  ReplayHandlers,
+)
