@@ -11,6 +11,7 @@ import { coverage, framesOf, framesOfMp4 } from "./camera-simulator/frames.ts"
 import { type Simulator, startSimulator } from "./camera-simulator/simulator.ts"
 import { startGstCameras } from "./peers/gst.ts"
 import { missing } from "./peers/installed.ts"
+import { startVlcCamera } from "./peers/vlc.ts"
 
 const run = promisify(execFile)
 const login = "admin:swordfish@"
@@ -208,6 +209,18 @@ describe.skipIf(missing("ffmpeg", "gstRtspServer").length > 0)("independent came
       }
     } finally {
       await cameras.stop()
+    }
+  })
+})
+
+describe.skipIf(missing("ffmpeg", "vlc").length > 0)("VLC as a camera", () => {
+  it("plays H.264 by UDP", async () => {
+    const vlc = await startVlcCamera(join(committedFolder, "main-640x360-25.h264"))
+    try {
+      await copy(vlc.url, "vlc.mkv", "udp", 3)
+      expect((await streams("vlc.mkv")).map((stream) => stream["codec_name"])).toEqual(["h264"])
+    } finally {
+      await vlc.stop()
     }
   })
 })
