@@ -8,8 +8,14 @@
  * 3. `traceparent` (W3C Trace Context) is respected; the trace id is answered as `x-trace-id`.
  */
 import { Cause, Clock, Effect, Option, Random } from "effect"
-import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse, HttpTraceContext } from "effect/http"
 import type * as ByteSize from "effect/ByteSize"
+import {
+  HttpIncomingMessage,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse,
+  HttpTraceContext,
+} from "effect/http"
 import { CurrentRequest, problemContentType, problemOf, type RequestInfo } from "./contract/errors.ts"
 import { countRequest } from "./handlers/http.ts"
 
@@ -38,10 +44,12 @@ const describeRequest = Effect.fnUntraced(function*(request: HttpServerRequest.H
 })
 
 /** A problem document for what no domain error tells. */
-export const problemResponse = (
-  info: RequestInfo,
-  options: { readonly tag: string; readonly status: number; readonly detail: string; readonly headers?: Record<string, string> },
-): Response => {
+export const problemResponse = (info: RequestInfo, options: {
+  readonly tag: string
+  readonly status: number
+  readonly detail: string
+  readonly headers?: Record<string, string>
+}): Response => {
   const { detail, headers, status, tag } = options
   return HttpServerResponse.jsonUnsafe(problemOf({ tag, status, detail, fields: {}, request: info }), {
     status,
@@ -80,10 +88,10 @@ const secondsToWait = (response: Response): string => {
 
 /** Nothing of ours may be framed, sniffed or sent on as a referrer; what is not a page may load nothing at all. */
 const pagePolicy = (path: string): string =>
-  path === "/docs" || path.startsWith("/docs/")
+  path === "/docs" || path.startsWith("/docs/") ?
     // The reference is one page with its script inside. It reaches nothing but this server.
-    ? "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-    : "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self' ws: wss:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'" :
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self' ws: wss:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 const withHeaders = (info: RequestInfo, response: Response): Response => {
   const html = (response.headers["content-type"] ?? "").startsWith("text/html")
@@ -97,7 +105,9 @@ const withHeaders = (info: RequestInfo, response: Response): Response => {
   }
   if (info.secure) headers["strict-transport-security"] = "max-age=31536000"
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
-  if (response.status === 401 && response.headers["www-authenticate"] === undefined) headers["www-authenticate"] = "Bearer"
+  if (response.status === 401 && response.headers["www-authenticate"] === undefined) {
+    headers["www-authenticate"] = "Bearer"
+  }
   const busy = response.status === 429 || response.status === 503
   if (busy && response.headers["retry-after"] === undefined) headers["retry-after"] = secondsToWait(response)
   return HttpServerResponse.setHeaders(response, headers)
@@ -118,33 +128,35 @@ const fromCause = (cause: Cause.Cause<unknown>, info: RequestInfo): Effect.Effec
     const [response] = yield* HttpServerError.causeResponse(cause)
     // Anything that came as a value (a response, an error with one) is an answer; the rest is a bug of ours.
     if (response.status < 500) return told(info, response)
-    yield* Effect.logError("A request failed", cause).pipe(Effect.annotateLogs({ traceId: info.traceId, path: info.journal.route }))
+    yield* Effect.logError("A request failed", cause).pipe(
+      Effect.annotateLogs({ traceId: info.traceId, path: info.journal.route }),
+    )
     const [tag, detail] = bare[500]!
     return problemResponse(info, { tag, status: 500, detail })
   })
 
-const log = Effect.fnUntraced(function*(
-  request: HttpServerRequest.HttpServerRequest,
-  info: RequestInfo,
-  response: Response,
-  startedMs: number,
-) {
-  const { route, secretPath, user } = info.journal
-  const tookMs = (yield* Clock.currentTimeMillis) - startedMs
-  yield* countRequest(request.method, route ?? "none", response.status, tookMs)
-  const path = secretPath && route !== null ? route : info.path
-  // Probes and media fetches would drown everything else.
-  const quiet = response.status < 400 && (secretPath || route === "/health" || route === "/metrics")
-  const line = `${request.method} ${path} ${response.status} ${tookMs} ms`
-  yield* (quiet ? Effect.logDebug(line) : Effect.logInfo(line)).pipe(
-    Effect.annotateLogs({ traceId: info.traceId, address: info.address, ...(user === null ? {} : { user }) }),
-  )
-})
+const log = Effect.fnUntraced(
+  function*(request: HttpServerRequest.HttpServerRequest, info: RequestInfo, response: Response, startedMs: number) {
+    const { route, secretPath, user } = info.journal
+    const tookMs = (yield* Clock.currentTimeMillis) - startedMs
+    yield* countRequest(request.method, route ?? "none", response.status, tookMs)
+    const path = secretPath && route !== null ? route : info.path
+    // Probes and media fetches would drown everything else.
+    const quiet = response.status < 400 && (secretPath || route === "/health" || route === "/metrics")
+    const line = `${request.method} ${path} ${response.status} ${tookMs} ms`
+    yield* (quiet ? Effect.logDebug(line) : Effect.logInfo(line)).pipe(
+      Effect.annotateLogs({ traceId: info.traceId, address: info.address, ...(user === null ? {} : { user }) }),
+    )
+  },
+)
 
 export interface AroundOptions {
   readonly maxBodyBytes: ByteSize.ByteSize
   /** Answers what no route takes: files of the dashboard, 405, 404. */
-  readonly unrouted: (request: HttpServerRequest.HttpServerRequest, info: RequestInfo) => Effect.Effect<Response, never, HttpServerRequest.HttpServerRequest>
+  readonly unrouted: (
+    request: HttpServerRequest.HttpServerRequest,
+    info: RequestInfo,
+  ) => Effect.Effect<Response, never, HttpServerRequest.HttpServerRequest>
 }
 
 const isUnrouted = (error: unknown): boolean =>
@@ -160,15 +172,15 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
     const response = yield* routed.pipe(
       Effect.catchIf(isUnrouted, () => options.unrouted(request, info)),
       Effect.map((response) => told(info, response)),
-      Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : fromCause(cause, info)),
+      Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => fromCause(cause, info)),
       Effect.provideService(CurrentRequest, info),
       Effect.provideService(HttpIncomingMessage.MaxBodySize, options.maxBodyBytes),
     )
     const final = withHeaders(
       info,
-      unchanged(request, response)
-        ? HttpServerResponse.empty({ status: 304, headers: { etag: response.headers["etag"]! } })
-        : response,
+      unchanged(request, response) ?
+        HttpServerResponse.empty({ status: 304, headers: { etag: response.headers["etag"]! } }) :
+        response,
     )
     yield* log(request, info, final, startedMs)
     return final

@@ -46,8 +46,7 @@ export const makeUnrouted = Effect.fnUntraced(function*(dashboard: string | null
       const missing = problemResponse(info, { tag: "NotFound", status: 404, detail: "There is nothing at this path" })
       const readable = request.method === "GET" || request.method === "HEAD"
       if (files === null || !readable || apiPath.test(info.path)) return missing
-      return yield* (info.path.startsWith("/assets/") ? files.asset : files.page).pipe(
-        Effect.catch(() => Effect.succeed(missing)),
-      )
+      const file = info.path.startsWith("/assets/") ? files.asset : files.page
+      return yield* Effect.orElseSucceed(file, () => missing)
     })
 })

@@ -13,8 +13,8 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { createServer, type Server } from "node:http"
 import { Api } from "./contract/api.ts"
-import { AllHandlers } from "./handlers/http-all.ts"
 import { AccessControlLive } from "./handlers/http-access.ts"
+import { AllHandlers } from "./handlers/http-all.ts"
 import { type ConventionOptions, conventionsLayer } from "./handlers/http-conventions.ts"
 import { around } from "./server-requests.ts"
 import { makeUnrouted } from "./server-unrouted.ts"
@@ -55,10 +55,7 @@ const listening = (options: ServerOptions) =>
   Layer.unwrap(Effect.gen(function*() {
     const server = nodeServer()
     const listen = { host: options.host, port: options.port, gracefulShutdownTimeout: Duration.millis(options.graceMs) }
-    return Layer.provideMerge(
-      Layer.effectDiscard(cutAfterGrace(server)),
-      NodeHttpServer.layer(() => server, listen),
-    )
+    return Layer.provideMerge(Layer.effectDiscard(cutAfterGrace(server)), NodeHttpServer.layer(() => server, listen))
   }))
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
@@ -67,12 +64,15 @@ const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", 
 const problemsPage = () => {
   const schemas = OpenApi.fromApi(Api).components.schemas
   const known = Object.values(schemas).flatMap((schema) => {
-    const members = (schema as { readonly properties?: Record<string, { readonly enum?: ReadonlyArray<unknown> }> }).properties
+    const members =
+      (schema as { readonly properties?: Record<string, { readonly enum?: ReadonlyArray<unknown> }> }).properties
     const code = members?.["code"]?.enum?.[0]
     const status = members?.["status"]?.enum?.[0]
     return typeof code === "string" ? [{ code, status: String(status ?? "") }] : []
   }).toSorted((a, b) => (a.code < b.code ? -1 : 1))
-  const entries = known.map(({ code, status }) => `<h2 id="${escaped(code)}">${escaped(code)}</h2><p>HTTP ${escaped(status)}</p>`)
+  const entries = known.map(({ code, status }) =>
+    `<h2 id="${escaped(code)}">${escaped(code)}</h2><p>HTTP ${escaped(status)}</p>`
+  )
   return HttpServerResponse.html(
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Problems</title></head><body><h1>Problems</h1>${
       entries.join("")
@@ -94,14 +94,12 @@ export const routes = (options: ServerOptions) =>
       Effect.flatMap(makeUnrouted(options.dashboard), (unrouted) =>
         router.addGlobalMiddleware(around({ unrouted, maxBodyBytes: ByteSize.bytes(options.maxBodyBytes) })))
     ),
-  ).pipe(
-    Layer.provide(AllHandlers),
-    Layer.provide(AccessControlLive),
-    Layer.provide(conventionsLayer(options)),
-  )
+  ).pipe(Layer.provide(AllHandlers), Layer.provide(AccessControlLive), Layer.provide(conventionsLayer(options)))
 
 /** The server. Provides `HttpServer`, which knows the address it listens on. */
 export const serverLayer = (options: ServerOptions) =>
-  HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 2048 } }).pipe(
-    Layer.provideMerge(listening(options)),
-  )
+  HttpRouter.serve(routes(options), {
+    disableLogger: true,
+    disableListenLog: true,
+    routerConfig: { maxParamLength: 2048 },
+  }).pipe(Layer.provideMerge(listening(options)))

@@ -48,11 +48,13 @@ export type Profile = typeof Profile.Type
 /** A merge patch (RFC 7396): what is left out stays. */
 export const ProfileChange = Schema.Struct({
   displayName: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(128))),
-  email: Schema.optionalKey(
-    Schema.NullOr(Schema.String.check(Schema.isPattern(/^[^\s@]{1,64}@[^\s@]{1,255}$/))),
+  email: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isPattern(/^[^\s@]{1,64}@[^\s@]{1,255}$/)))),
+  locale: Schema.optionalKey(
+    Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/))),
   ),
-  locale: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/)))),
-  timeZone: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/)))),
+  timeZone: Schema.optionalKey(
+    Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/))),
+  ),
 })
 export type ProfileChange = typeof ProfileChange.Type
 

@@ -27,7 +27,7 @@ export type Health = typeof Serving.Type | typeof Failing.Type
 export const HealthCheck = Schema.Struct({
   componentType: Schema.Literals(["datastore", "system", "component"]),
   status: HealthStatus,
-  observedValue: Schema.optionalKey(Schema.Union([Schema.Number, Schema.String])),
+  observedValue: Schema.optionalKey(Schema.Union([Schema.Finite, Schema.String])),
   observedUnit: Schema.optionalKey(Schema.String),
   time: Instant,
   /** What is wrong, for a person; left out on `pass`. */

@@ -87,7 +87,10 @@ export const builtInRoles = {
       "dashboard:read",
     ],
   },
-} as const satisfies Record<string, { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }>
+} as const satisfies Record<
+  string,
+  { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }
+>
 
 export const RoleName = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9_-]{0,62}$/))
 
@@ -124,7 +127,7 @@ export const decide = (principal: Principal, permission: Permission): Decision =
   const via = principal.grants
     .filter((grant) => grant.permissions.includes("*") || grant.permissions.includes(permission))
     .map((grant) => grant.role)
-  return via.length === 0
-    ? { allowed: false, reason: `None of the roles grants ${permission}`, via }
-    : { allowed: true, reason: `Granted by ${via.join(", ")}`, via }
+  return via.length === 0 ?
+    { allowed: false, reason: `None of the roles grants ${permission}`, via } :
+    { allowed: true, reason: `Granted by ${via.join(", ")}`, via }
 }

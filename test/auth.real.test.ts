@@ -1,13 +1,4 @@
 /** Identity from outside: a server on a socket, a real PostgreSQL behind it, and `fetch`. */
-import { NodeFileSystem, NodeHttpServer } from "@effect/platform-node"
-import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
-import { HttpServer } from "effect/http"
-import { SqlClient } from "effect/sql"
-import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
@@ -18,6 +9,15 @@ import * as Vaults from "#cluster/vault.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { NodeFileSystem, NodeHttpServer } from "@effect/platform-node"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
+import { HttpServer } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { serverOptions, testHealth, unaskedServices } from "./http-fixtures.ts"
 
 const adminPassword = "correct horse battery"
@@ -66,7 +66,11 @@ const startHttp = Effect.gen(function*() {
   const context = yield* Layer.build(services)
   const { address } = Context.get(context, HttpServer.HttpServer)
   const port = "port" in address ? address.port : 0
-  return { base: `http://127.0.0.1:${port}`, late: Context.get(context, Late), tokens: Context.get(context, AccessTokens) }
+  return {
+    base: `http://127.0.0.1:${port}`,
+    late: Context.get(context, Late),
+    tokens: Context.get(context, AccessTokens),
+  }
 })
 
 interface Answer {
@@ -76,24 +80,29 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
-const caller = (base: string) =>
-(
-  method: string,
-  path: string,
-  options: { readonly token?: unknown; readonly body?: unknown; readonly headers?: Record<string, string> } = {},
-) =>
-  Effect.promise(async (): Promise<Answer> => {
-    const headers = new Headers({ "content-type": "application/json", ...options.headers })
-    if (typeof options.token === "string") headers.set("authorization", `Bearer ${options.token}`)
-    const response = await fetch(`${base}${path}`, {
-      method,
-      headers,
-      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+const caller =
+  (base: string) =>
+  (
+    method: string,
+    path: string,
+    options: { readonly token?: unknown; readonly body?: unknown; readonly headers?: Record<string, string> } = {},
+  ) =>
+    Effect.promise(async (): Promise<Answer> => {
+      const headers = new Headers({ "content-type": "application/json", ...options.headers })
+      if (typeof options.token === "string") headers.set("authorization", `Bearer ${options.token}`)
+      const response = await fetch(`${base}${path}`, {
+        method,
+        headers,
+        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      })
+      const text = await response.text()
+      const json = (response.headers.get("content-type") ?? "").includes("json")
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: json ? JSON.parse(text) as Answer["body"] : {},
+      }
     })
-    const text = await response.text()
-    const json = (response.headers.get("content-type") ?? "").includes("json")
-    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) as Answer["body"] : {} }
-  })
 
 const auth = "/auth/api/v1/auth"
 
@@ -133,7 +142,9 @@ live("signs in, and the token verifies by the published keys", () =>
     const token = body["accessToken"] as string
     assert.strictEqual(decodeProtectedHeader(token).typ, "at+jwt")
     const keys = createRemoteJWKSet(new URL(`${base}/.well-known/jwks.json`))
-    const { payload } = yield* Effect.promise(() => jwtVerify(token, keys, { issuer: "nightjar", audience: "nightjar", typ: "at+jwt" }))
+    const { payload } = yield* Effect.promise(() =>
+      jwtVerify(token, keys, { issuer: "nightjar", audience: "nightjar", typ: "at+jwt" })
+    )
     assert.strictEqual(payload.sub, (body["user"] as { id: string }).id)
     assert.deepStrictEqual((body["user"] as { roles: unknown }).roles, ["admin"])
     assert.strictEqual((yield* call("GET", "/health/detailed", { token })).status, 200)
@@ -156,7 +167,10 @@ live("rotates refresh tokens, and a replayed one ends the session", () =>
     assert.strictEqual(replay.status, 401)
     assert.strictEqual(replay.body["code"], "invalid_refresh_token")
     // The thief's and the owner's alike.
-    assert.strictEqual((yield* call("POST", `${auth}/refresh`, { body: { refreshToken: second.body["refreshToken"] } })).status, 401)
+    assert.strictEqual(
+      (yield* call("POST", `${auth}/refresh`, { body: { refreshToken: second.body["refreshToken"] } })).status,
+      401,
+    )
     assert.strictEqual((yield* call("GET", `${auth}/profile`, { token })).status, 401)
     assert.strictEqual((yield* call("POST", `${auth}/refresh`, { body: { refreshToken: "made up" } })).status, 401)
   }))
@@ -167,21 +181,38 @@ live("lets one of two win who refresh with the same token at once", () =>
     const { refreshToken } = (yield* login()).body
     const once = call("POST", `${auth}/refresh`, { body: { refreshToken } })
     const answers = yield* Effect.all(Array.from({ length: 6 }, () => once), { concurrency: "unbounded" })
-    assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 401, 401, 401, 401, 401])
+    assert.deepStrictEqual(answers.map(({ status }) => status).toSorted((a, b) => a - b), [
+      200,
+      401,
+      401,
+      401,
+      401,
+      401,
+    ])
   }))
 
 live("keeps a browser's refresh token in a cookie that scripts cannot read", () =>
   Effect.gen(function*() {
     const { call } = yield* node
-    const signedIn = yield* call("POST", `${auth}/login`, { body: { username: "admin", password: adminPassword, cookie: true } })
+    const signedIn = yield* call("POST", `${auth}/login`, {
+      body: { username: "admin", password: adminPassword, cookie: true },
+    })
     assert.notProperty(signedIn.body, "refreshToken")
     const cookie = signedIn.headers.get("set-cookie")!
-    for (const part of ["nightjar_refresh=", "HttpOnly", "SameSite=Strict", "Path=/auth/api/v1/auth"]) assert.include(cookie, part)
+    for (const part of ["nightjar_refresh=", "HttpOnly", "SameSite=Strict", "Path=/auth/api/v1/auth"]) {
+      assert.include(cookie, part)
+    }
     assert.notInclude(cookie, "Secure")
     const jar = { cookie: cookie.split(";")[0]! }
-    const foreign = yield* call("POST", `${auth}/refresh`, { body: {}, headers: { ...jar, "sec-fetch-site": "cross-site" } })
+    const foreign = yield* call("POST", `${auth}/refresh`, {
+      body: {},
+      headers: { ...jar, "sec-fetch-site": "cross-site" },
+    })
     assert.strictEqual(foreign.status, 401)
-    const again = yield* call("POST", `${auth}/refresh`, { body: {}, headers: { ...jar, "sec-fetch-site": "same-origin" } })
+    const again = yield* call("POST", `${auth}/refresh`, {
+      body: {},
+      headers: { ...jar, "sec-fetch-site": "same-origin" },
+    })
     assert.strictEqual(again.status, 200)
     assert.notProperty(again.body, "refreshToken")
     const token = again.body["accessToken"]
@@ -220,43 +251,75 @@ live("changes profile, name and password of the caller", () =>
     const other = (yield* login()).body
     const profile = yield* call("GET", `${auth}/profile`, { token })
     const stale = profile.headers.get("etag")!
-    const changed = yield* call("PATCH", `${auth}/profile`, { token, body: { displayName: "Ann", timeZone: "Asia/Seoul" }, headers: { "if-match": stale } })
+    const changed = yield* call("PATCH", `${auth}/profile`, {
+      token,
+      body: { displayName: "Ann", timeZone: "Asia/Seoul" },
+      headers: { "if-match": stale },
+    })
     assert.strictEqual(changed.status, 200)
     assert.strictEqual(changed.body["displayName"], "Ann")
     assert.strictEqual(changed.body["email"], null)
-    assert.strictEqual((yield* call("PATCH", `${auth}/profile`, { token, body: { displayName: "Bob" }, headers: { "if-match": stale } })).status, 412)
-    assert.strictEqual((yield* call("GET", `${auth}/profile`, { token, headers: { "if-none-match": changed.headers.get("etag")! } })).status, 304)
+    assert.strictEqual(
+      (yield* call("PATCH", `${auth}/profile`, { token, body: { displayName: "Bob" }, headers: { "if-match": stale } }))
+        .status,
+      412,
+    )
+    assert.strictEqual(
+      (yield* call("GET", `${auth}/profile`, { token, headers: { "if-none-match": changed.headers.get("etag")! } }))
+        .status,
+      304,
+    )
 
-    assert.strictEqual((yield* call("POST", `${auth}/username`, { token, body: { username: "root", password: "wrong" } })).status, 401)
-    const renamed = yield* call("POST", `${auth}/username`, { token, body: { username: "root", password: adminPassword } })
+    assert.strictEqual(
+      (yield* call("POST", `${auth}/username`, { token, body: { username: "root", password: "wrong" } })).status,
+      401,
+    )
+    const renamed = yield* call("POST", `${auth}/username`, {
+      token,
+      body: { username: "root", password: adminPassword },
+    })
     assert.strictEqual(renamed.body["username"], "root")
     assert.strictEqual((yield* login()).status, 401)
 
-    const short = yield* call("POST", `${auth}/password`, { token, body: { currentPassword: adminPassword, newPassword: "short" } })
+    const short = yield* call("POST", `${auth}/password`, {
+      token,
+      body: { currentPassword: adminPassword, newPassword: "short" },
+    })
     assert.strictEqual(short.status, 400)
     assert.strictEqual((short.body["errors"] as ReadonlyArray<{ pointer: string }>)[0]!.pointer, "/payload/newPassword")
     assert.notInclude(JSON.stringify(short.body), adminPassword)
     const next = "a much better password"
-    assert.strictEqual((yield* call("POST", `${auth}/password`, { token, body: { currentPassword: adminPassword, newPassword: next } })).status, 204)
+    assert.strictEqual(
+      (yield* call("POST", `${auth}/password`, { token, body: { currentPassword: adminPassword, newPassword: next } }))
+        .status,
+      204,
+    )
     assert.strictEqual((yield* login("root")).status, 401)
     assert.strictEqual((yield* login("root", next)).status, 200)
     // This session goes on, the other one does not.
     assert.strictEqual((yield* call("GET", `${auth}/profile`, { token })).status, 200)
     assert.strictEqual((yield* call("GET", `${auth}/profile`, { token: other["accessToken"] })).status, 401)
-    assert.strictEqual((yield* call("POST", `${auth}/refresh`, { body: { refreshToken: other["refreshToken"] } })).status, 401)
+    assert.strictEqual(
+      (yield* call("POST", `${auth}/refresh`, { body: { refreshToken: other["refreshToken"] } })).status,
+      401,
+    )
   }))
 
 live("keeps no secret readable in the database", () =>
   Effect.gen(function*() {
     const { login, sql } = yield* node
     const { body } = yield* login()
-    const dump = JSON.stringify(yield* Effect.all([
-      sql`SELECT * FROM auth_user`,
-      sql`SELECT * FROM auth_session`,
-      sql`SELECT encode(hash, 'escape'), encode(hash, 'base64'), session_id::text FROM auth_refresh_token`,
-      sql`SELECT * FROM auth_signing_key`,
-    ]))
-    for (const secret of [adminPassword, body["refreshToken"], body["accessToken"]]) assert.notInclude(dump, String(secret))
+    const dump = JSON.stringify(
+      yield* Effect.all([
+        sql`SELECT * FROM auth_user`,
+        sql`SELECT * FROM auth_session`,
+        sql`SELECT encode(hash, 'escape'), encode(hash, 'base64'), session_id::text FROM auth_refresh_token`,
+        sql`SELECT * FROM auth_signing_key`,
+      ]),
+    )
+    for (const secret of [adminPassword, body["refreshToken"], body["accessToken"]]) {
+      assert.notInclude(dump, String(secret))
+    }
     assert.notMatch(dump, /"d"\s*:/)
     assert.match(dump, /\$argon2id\$/)
   }))
@@ -268,7 +331,11 @@ live("serves what needs no database while there is none, and says 503 to the res
     yield* unpublish
     yield* control.end
     assert.strictEqual((yield* call("GET", "/health/detailed", { token })).status, 200)
-    assert.strictEqual((yield* call("POST", "/permission/api/v1/permissions/check", { token, body: { permission: "camera:live" } })).status, 200)
+    assert.strictEqual(
+      (yield* call("POST", "/permission/api/v1/permissions/check", { token, body: { permission: "camera:live" } }))
+        .status,
+      200,
+    )
     const away = yield* call("GET", `${auth}/profile`, { token })
     assert.strictEqual(away.status, 503)
     assert.strictEqual(away.body["code"], "dependency_unavailable")
@@ -276,46 +343,53 @@ live("serves what needs no database while there is none, and says 503 to the res
     assert.strictEqual((yield* login()).status, 503)
   }))
 
-live("shares keys, sessions and counts between nodes on one database, each with a vault of its own", () =>
-  Effect.gen(function*() {
-    const { call, login, sql, url } = yield* node
-    const otherFolder = yield* folder
-    mkdirSync(otherFolder, { recursive: true })
-    const http = yield* startHttp
-    const control = yield* startControl({ url, vaultFolder: otherFolder, tokens: http.tokens, adminPassword: null })
-    yield* http.late.publish(control.context)
-    const callOther = caller(http.base)
-    assert.deepStrictEqual(control.first, [], "admin is made once")
-    const keys = yield* sql`SELECT kid FROM auth_signing_key`
-    assert.strictEqual(keys.length, 2)
-    const there = (yield* callOther("POST", `${auth}/login`, { body: { username: "admin", password: adminPassword } })).body
-    const here = (yield* login()).body
-    const settled = Effect.sleep("2500 millis")
-    yield* settled
-    assert.strictEqual((yield* call("GET", `${auth}/profile`, { token: there["accessToken"] })).status, 200)
-    assert.strictEqual((yield* callOther("GET", `${auth}/profile`, { token: here["accessToken"] })).status, 200)
-    yield* call("POST", `${auth}/logout`, { token: here["accessToken"] })
-    yield* settled
-    assert.strictEqual((yield* callOther("GET", "/health/detailed", { token: here["accessToken"] })).status, 401)
-  }))
+live(
+  "shares keys, sessions and counts between nodes on one database, each with a vault of its own",
+  () =>
+    Effect.gen(function*() {
+      const { call, login, sql, url } = yield* node
+      const otherFolder = yield* folder
+      mkdirSync(otherFolder, { recursive: true })
+      const http = yield* startHttp
+      const control = yield* startControl({ url, vaultFolder: otherFolder, tokens: http.tokens, adminPassword: null })
+      yield* http.late.publish(control.context)
+      const callOther = caller(http.base)
+      assert.deepStrictEqual(control.first, [], "admin is made once")
+      const keys = yield* sql`SELECT kid FROM auth_signing_key`
+      assert.strictEqual(keys.length, 2)
+      const there =
+        (yield* callOther("POST", `${auth}/login`, { body: { username: "admin", password: adminPassword } })).body
+      const here = (yield* login()).body
+      const settled = Effect.sleep("2500 millis")
+      yield* settled
+      assert.strictEqual((yield* call("GET", `${auth}/profile`, { token: there["accessToken"] })).status, 200)
+      assert.strictEqual((yield* callOther("GET", `${auth}/profile`, { token: here["accessToken"] })).status, 200)
+      yield* call("POST", `${auth}/logout`, { token: here["accessToken"] })
+      yield* settled
+      assert.strictEqual((yield* callOther("GET", "/health/detailed", { token: here["accessToken"] })).status, 401)
+    }),
+)
 
-live("repeats the answer of an idempotent request from PostgreSQL, and frees a key after an error", () =>
-  Effect.gen(function*() {
-    const { call, login, sql } = yield* node
-    const token = (yield* login()).body["accessToken"]
-    const headers = { "idempotency-key": "once" }
-    const change = { token, headers, body: { username: "boss", password: "wrong" } }
-    assert.strictEqual((yield* call("POST", `${auth}/username`, change)).status, 401)
-    const right = { token, headers, body: { username: "boss", password: adminPassword } }
-    const first = yield* call("POST", `${auth}/username`, right)
-    assert.strictEqual(first.status, 200)
-    const again = yield* call("POST", `${auth}/username`, right)
-    assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
-    assert.strictEqual(again.headers.get("etag"), first.headers.get("etag"))
-    assert.deepStrictEqual(again.body, first.body)
-    const kept = yield* sql<{ readonly n: number }>`SELECT count(*)::int AS n FROM http_idempotency`
-    assert.strictEqual(kept[0]!.n, 1)
-  }))
+live(
+  "repeats the answer of an idempotent request from PostgreSQL, and frees a key after an error",
+  () =>
+    Effect.gen(function*() {
+      const { call, login, sql } = yield* node
+      const token = (yield* login()).body["accessToken"]
+      const headers = { "idempotency-key": "once" }
+      const change = { token, headers, body: { username: "boss", password: "wrong" } }
+      assert.strictEqual((yield* call("POST", `${auth}/username`, change)).status, 401)
+      const right = { token, headers, body: { username: "boss", password: adminPassword } }
+      const first = yield* call("POST", `${auth}/username`, right)
+      assert.strictEqual(first.status, 200)
+      const again = yield* call("POST", `${auth}/username`, right)
+      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      assert.strictEqual(again.headers.get("etag"), first.headers.get("etag"))
+      assert.deepStrictEqual(again.body, first.body)
+      const kept = yield* sql<{ readonly n: number }>`SELECT count(*)::int AS n FROM http_idempotency`
+      assert.strictEqual(kept[0]!.n, 1)
+    }),
+)
 
 live("bounds bodies, and tells too large ones", () =>
   Effect.gen(function*() {

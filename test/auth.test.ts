@@ -1,15 +1,24 @@
 /** Tokens and passwords without a database: what is let in, and everything that must not be. */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Redacted } from "effect"
-import { TestClock } from "effect/testing"
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
-import { createHmac } from "node:crypto"
 import { makePasswords } from "#actors/behaviour/auth-passwords.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
 import { waitAfter } from "#actors/store/auth-throttle.ts"
 import { lifetimes, type PublicJwk } from "#schema/auth.ts"
 import { anonymous, decide, type Permission, permissionNames } from "#schema/permission.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import {
+  calculateJwkThumbprint,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from "jose"
+import { createHmac } from "node:crypto"
 import { principal, userId } from "./http-fixtures.ts"
 
 const sid = "0190163d-8694-7395-8ad4-5b8a3f3d0a02"
@@ -32,12 +41,21 @@ const trusting = (signers: ReadonlyArray<Signer>, ended: ReadonlyArray<string> =
   endedSessions: new Set(ended),
 })
 
-const goodClaims = { iss: "nightjar", aud: "nightjar", sub: userId as string, jti: "j", sid, name: "ann", roles: ["viewer"] }
+const goodClaims = {
+  iss: "nightjar",
+  aud: "nightjar",
+  sub: userId as string,
+  jti: "j",
+  sid,
+  name: "ann",
+  roles: ["viewer"],
+}
 
 /** A token as this product makes it, but for what is changed. */
 const sign = (
   signer: Signer,
-  change: { readonly claims?: JWTPayload; readonly header?: Record<string, string>; readonly lifeSeconds?: number } = {},
+  change: { readonly claims?: JWTPayload; readonly header?: Record<string, string>; readonly lifeSeconds?: number } =
+    {},
 ) =>
   Effect.gen(function*() {
     // The test's clock starts at 0 and only moves where a test says so; tokens are made at its beginning.
@@ -162,7 +180,7 @@ describe("an access token", () => {
       yield* tokens.verify(token)
       yield* tokens.trust(trusting([next]))
       yield* refuses(token, "key is gone")
-      assert.deepStrictEqual((yield* tokens.jwks()).keys, [next.jwk])
+      assert.deepStrictEqual((yield* tokens.jwks).keys, [next.jwk])
     }))
 })
 
@@ -218,9 +236,16 @@ describe("a decision", () => {
   })
 
   it("keeps viewers from changing, and operators from managing", () => {
-    const held = (role: "viewer" | "operator") => permissionNames.filter((name) => decide(principal(role), name).allowed)
+    const held = (role: "viewer" | "operator") =>
+      permissionNames.filter((name) => decide(principal(role), name).allowed)
     assert.deepStrictEqual(held("viewer").filter((name) => /:(write|configure|ptz|export)$/.test(name)), [])
-    const kept: ReadonlyArray<Permission> = ["user:write", "permission:write", "system:write", "federation:write", "audit:read"]
+    const kept: ReadonlyArray<Permission> = [
+      "user:write",
+      "permission:write",
+      "system:write",
+      "federation:write",
+      "audit:read",
+    ]
     assert.deepStrictEqual(held("operator").filter((name) => kept.includes(name)), [])
   })
 })

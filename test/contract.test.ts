@@ -4,13 +4,13 @@
  * `contract/endpoints.tsv` lists every operation of the platform; `contract/missing.tsv` those that are not there yet. The
  * latter only shrinks: this test fails when a listed one exists and when one that is not listed is absent.
  */
+import { Access, AccessControl, Conventions } from "#http/contract/access.ts"
+import { Api } from "#http/contract/api.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { HttpApi } from "effect/http-api"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Access, AccessControl, Conventions } from "#http/contract/access.ts"
-import { Api } from "#http/contract/api.ts"
 import { json, webHandler } from "./http-fixtures.ts"
 
 const lines = (name: string) =>
@@ -45,7 +45,11 @@ describe("the contract", () => {
   it.effect("is served but for what is listed as missing", () =>
     Effect.gen(function*() {
       const there = new Set((yield* served).map((operation) => operation.key))
-      assert.deepStrictEqual([...table.keys()].filter((key) => !there.has(key) && !missing.has(key)), [], "absent, not listed")
+      assert.deepStrictEqual(
+        [...table.keys()].filter((key) => !there.has(key) && !missing.has(key)),
+        [],
+        "absent, not listed",
+      )
       assert.deepStrictEqual([...missing].filter((key) => there.has(key)), [], "listed as missing, but there")
     }))
 

@@ -1,18 +1,20 @@
 /** Services without a database, for tests of the HTTP floor. */
-import { NodeHttpServer } from "@effect/platform-node"
-import { type Context, Effect, Layer, Logger, Redacted } from "effect"
-import { HttpRouter } from "effect/http"
+import { healthLayer } from "#actors/behaviour/health.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
-import { Idempotency, type KeptAnswer } from "#actors/protocol/http.ts"
+import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { Idempotency } from "#actors/protocol/http.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
-import { healthLayer } from "#actors/behaviour/health.ts"
+import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
 import { UserId } from "#schema/common.ts"
+import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
-import { routes, type ServerOptions } from "#http/server.ts"
+import { NodeHttpServer } from "@effect/platform-node"
+import { type Context, Effect, Layer, Logger, Redacted } from "effect"
+import { HttpRouter } from "effect/http"
 
 export const userId = UserId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a01")
 
@@ -29,11 +31,11 @@ export const principal = (role: keyof typeof builtInRoles): UserPrincipal => ({
 export const namedTokens = Layer.succeed(AccessTokens, {
   verify: (token) => {
     const name = Redacted.value(token)
-    return name in builtInRoles
-      ? Effect.succeed(principal(name as keyof typeof builtInRoles))
-      : Effect.fail(new Unauthenticated({ message: "The access token is missing, expired or not valid" }))
+    return name in builtInRoles ?
+      Effect.succeed(principal(name as keyof typeof builtInRoles)) :
+      Effect.fail(new Unauthenticated({ message: "The access token is missing, expired or not valid" }))
   },
-  jwks: () => Effect.succeed({ keys: [] }),
+  jwks: Effect.succeed({ keys: [] }),
   trust: () => Effect.void,
   endSession: () => Effect.void,
 })
@@ -56,6 +58,8 @@ export const unaskedService = <I, S extends object>(tag: Context.Key<I, S>): Lay
 
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
+  unaskedService(Cameras),
+  unaskedService(StreamAccess),
   unaskedService(Recordings),
   unaskedService(Search),
   unaskedService(Replays),
@@ -74,9 +78,9 @@ export const memoryIdempotency = Layer.sync(Idempotency, () => {
           answers.set(request.key, { print: hex(request.fingerprint), answer: null })
           return Effect.succeed(null)
         }
-        return known.print === hex(request.fingerprint) && known.answer !== null
-          ? Effect.succeed(known.answer)
-          : Effect.fail(new IdempotencyConflict({ message: "used or running" }))
+        return known.print === hex(request.fingerprint) && known.answer !== null ?
+          Effect.succeed(known.answer) :
+          Effect.fail(new IdempotencyConflict({ message: "used or running" }))
       }),
     keep: (request, answer) =>
       Effect.sync(() => {
@@ -107,7 +111,14 @@ export const webHandler = (options: Partial<ServerOptions> = {}) =>
       Effect.sync(() =>
         HttpRouter.toWebHandler(
           routes({ ...serverOptions, ...options }).pipe(
-            Layer.provide([namedTokens, noAuth, memoryIdempotency, testHealth, unaskedServices, NodeHttpServer.layerHttpServices]),
+            Layer.provide([
+              namedTokens,
+              noAuth,
+              memoryIdempotency,
+              testHealth,
+              unaskedServices,
+              NodeHttpServer.layerHttpServices,
+            ]),
             Layer.provideMerge(Logger.layer([])),
           ),
           { disableLogger: true },

@@ -1,7 +1,7 @@
 /** What surrounds every request: access, problems, methods, ids, headers, limits, the reference. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { json, text, webHandler } from "./http-fixtures.ts"
@@ -214,7 +214,15 @@ describe("the dashboard", () => {
       assert.strictEqual(asset.headers.get("cache-control"), "public, max-age=31536000, immutable")
       const unchanged = yield* call("/assets/app-1a2b.js", { headers: { "if-none-match": asset.headers.get("etag")! } })
       assert.strictEqual(unchanged.status, 304)
-      for (const path of ["/camera/api/v1/nothing", "/metrics/x", "/docs/nothing", "/assets/gone.js", "/..%2f..%2fetc/passwd"]) {
+      for (
+        const path of [
+          "/camera/api/v1/nothing",
+          "/metrics/x",
+          "/docs/nothing",
+          "/assets/gone.js",
+          "/..%2f..%2fetc/passwd",
+        ]
+      ) {
         const missing = yield* call(path, html)
         assert.strictEqual(missing.status, 404, path)
         assert.strictEqual(missing.headers.get("content-type"), "application/problem+json")

@@ -40,7 +40,7 @@ const sliceOf = (path: string) => basename(path).replace(/\.ts$/, "").split("-")
 const shared: Record<string, ReadonlyArray<string>> = {
   "actors/protocol": ["late", "readme", "http"],
   "actors/behaviour": ["late", "http"],
-  "actors/store": ["http"],
+  "actors/store": ["answer", "fence", "http"],
   "http/contract": ["api", "errors", "access", "conventions", "http", "client"],
   "http/handlers": ["http"],
 }

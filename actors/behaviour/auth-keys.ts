@@ -6,12 +6,12 @@
  * 1. A key signs for {@link signsForMs} and is trusted a day longer, so no token outlives its key.
  * 2. A private key is in PostgreSQL only sealed, and in memory as a key that cannot be exported.
  */
-import { Clock, Effect, Redacted, Schema } from "effect"
-import { calculateJwkThumbprint, type CryptoKey, exportJWK, generateKeyPair, importJWK, SignJWT } from "jose"
 import { lifetimes } from "#schema/auth.ts"
 import type { EpochMs } from "#schema/common.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Clock, Effect, Redacted, Schema } from "effect"
+import { calculateJwkThumbprint, type CryptoKey, exportJWK, generateKeyPair, importJWK, SignJWT } from "jose"
 import type { AuthStore, KeyRow, UserRow } from "../store/auth.ts"
 import { tokenAudience, tokenIssuer, tokenType } from "./auth-tokens.ts"
 
@@ -33,7 +33,7 @@ const context = (kid: string) => `auth/signing-key/${kid}`
 const openKey = Effect.fnUntraced(function*(row: KeyRow) {
   const vault = yield* Vault
   const text = yield* vault.open(context(row.kid), row.sealedPrivate)
-  const jwk = yield* Schema.decodeUnknownEffect(PrivateJwk)(Redacted.value(text)).pipe(Effect.orDie)
+  const jwk = yield* Schema.decodeEffect(PrivateJwk)(Redacted.value(text)).pipe(Effect.orDie)
   const key = yield* Effect.promise(() => importJWK(jwk, "EdDSA"))
   return { kid: row.kid, key, createdAtMs: row.createdAt.getTime() } satisfies SigningKey
 })

@@ -7,9 +7,9 @@
  * 2. At most {@link parallel} hashes are computed at once (memory), at most {@link waiting} wait (time); beyond that, 429.
  * 3. Checking the password of an unknown user costs the same as that of a known one.
  */
+import { SignInLocked } from "#schema/auth.ts"
 import { Effect, Redacted, Semaphore } from "effect"
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto"
-import { SignInLocked } from "#schema/auth.ts"
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const
 const saltBytes = 16
@@ -33,7 +33,14 @@ interface Phc extends Cost {
 const parse = (hash: string): Phc | null => {
   const match = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(hash)
   if (match === null) return null
-  const [, memory, passes, parallelism, salt, tag] = match as unknown as [string, string, string, string, string, string]
+  const [, memory, passes, parallelism, salt, tag] = match as unknown as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ]
   return {
     memory: Number(memory),
     passes: Number(passes),
@@ -51,8 +58,11 @@ const derive = (password: Redacted.Redacted, salt: Buffer, { memory, parallelism
   Effect.callback<Buffer>((resume) => {
     // What was typed on two keyboards is one password: NFKC (NIST SP 800-63B).
     const message = Redacted.value(password).normalize("NFKC")
-    argon2("argon2id", { message, nonce: salt, memory, parallelism, passes, tagLength }, (error, tag) =>
-      resume(error === null ? Effect.succeed(tag) : Effect.die(error)))
+    argon2(
+      "argon2id",
+      { message, nonce: salt, memory, parallelism, passes, tagLength },
+      (error, tag) => resume(error === null ? Effect.succeed(tag) : Effect.die(error)),
+    )
   })
 
 export interface Passwords {

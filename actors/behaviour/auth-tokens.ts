@@ -9,13 +9,13 @@
  * 3. At most {@link remembered} verified tokens are remembered to spare the signature's cost; expiry and ended sessions are
  *    looked at every time.
  */
-import { Clock, Effect, Layer, Redacted, Schema } from "effect"
-import { type CryptoKey, importJWK, type JWTPayload, jwtVerify } from "jose"
 import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
 import { lifetimes } from "#schema/auth.ts"
 import { UserId, Uuid7 } from "#schema/common.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
+import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import { type CryptoKey, importJWK, type JWTPayload, jwtVerify } from "jose"
 
 export const tokenIssuer = "nightjar"
 export const tokenAudience = "nightjar"
@@ -51,9 +51,9 @@ const importKeys = (trust: TokenTrust, before: Trusted | null) =>
   Effect.map(
     Effect.forEach(trust.keys, ({ expiresAtMs, jwk }) => {
       const known = before?.keys.get(jwk.kid)
-      return known === undefined
-        ? Effect.map(Effect.promise(() => importJWK(jwk, "EdDSA")), (key) => [jwk.kid, { key, expiresAtMs }] as const)
-        : Effect.succeed([jwk.kid, known] as const)
+      return known === undefined ?
+        Effect.map(Effect.promise(() => importJWK(jwk, "EdDSA")), (key) => [jwk.kid, { key, expiresAtMs }] as const) :
+        Effect.succeed([jwk.kid, known] as const)
     }),
     (entries): Trusted => ({ trust, keys: new Map(entries) }),
   )
@@ -101,9 +101,11 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
   })
 
   const present = Effect.suspend(() =>
-    trusted === null
-      ? Effect.fail(new DependencyUnavailable({ dependency: "database", message: "The signing keys were not read yet" }))
-      : Effect.succeed(trusted)
+    trusted === null ?
+      Effect.fail(
+        new DependencyUnavailable({ dependency: "database", message: "The signing keys were not read yet" }),
+      ) :
+      Effect.succeed(trusted)
   )
 
   return AccessTokens.of({
@@ -121,12 +123,11 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
       }
       return principal(claims, state)
     }),
-    jwks: () =>
-      Effect.gen(function*() {
-        const { trust } = yield* present
-        const nowMs = yield* Clock.currentTimeMillis
-        return { keys: trust.keys.filter((key) => key.expiresAtMs > nowMs).map((key) => key.jwk) }
-      }),
+    jwks: Effect.gen(function*() {
+      const { trust } = yield* present
+      const nowMs = yield* Clock.currentTimeMillis
+      return { keys: trust.keys.filter((key) => key.expiresAtMs > nowMs).map((key) => key.jwk) }
+    }),
     trust: Effect.fnUntraced(function*(known) {
       const nowMs = yield* Clock.currentTimeMillis
       trusted = yield* importKeys(known, trusted)

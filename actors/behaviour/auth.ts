@@ -6,9 +6,6 @@
  * 2. Every password check, also those of a signed-in user, counts against the throttle of the account and of the address.
  * 3. A session that ends is refused on this node before the call answers, on the others within {@link trustEvery}.
  */
-import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
-import { createHash, randomBytes } from "node:crypto"
 import { AccessTokens, Auth, type Caller, type SignedIn } from "#actors/protocol/auth.ts"
 import {
   InvalidCredentials,
@@ -24,17 +21,22 @@ import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { Unauthenticated, VersionConflict } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import { createHash, randomBytes } from "node:crypto"
 import { answered } from "../store/answer.ts"
 import { AuthThrottleStore } from "../store/auth-throttle.ts"
-import { AuthStore, type UserRow, usernameKey } from "../store/auth.ts"
-import { type SigningKey, signAccessToken, signingKey } from "./auth-keys.ts"
+import { AuthStore, usernameKey, type UserRow } from "../store/auth.ts"
+import { signAccessToken, type SigningKey, signingKey } from "./auth-keys.ts"
 import { makePasswords } from "./auth-passwords.ts"
 
 export interface AuthOptions {
   /** Password of the user `admin` at the first start; `null` for a random one. */
   readonly adminPassword: Redacted.Redacted | null
   /** Called once in the life of a cluster, when `admin` was made. `password` is `null` where the operator gave it. */
-  readonly onFirstStart: (first: { readonly username: string; readonly password: Redacted.Redacted | null }) => Effect.Effect<void>
+  readonly onFirstStart: (
+    first: { readonly username: string; readonly password: Redacted.Redacted | null },
+  ) => Effect.Effect<void>
 }
 
 /** How often keys, roles and ended sessions are read again. */
@@ -79,7 +81,14 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const readTrust = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
     const rows = yield* store.keys.list(nowMs)
-    const jwk = (kid: string, x: string): PublicJwk => ({ kty: "OKP", crv: "Ed25519", x, kid, alg: "EdDSA", use: "sig" })
+    const jwk = (kid: string, x: string): PublicJwk => ({
+      kty: "OKP",
+      crv: "Ed25519",
+      x,
+      kid,
+      alg: "EdDSA",
+      use: "sig",
+    })
     yield* tokens.trust({
       keys: rows.map((row) => ({ jwk: jwk(row.kid, row.publicX), expiresAtMs: row.expiresAt.getTime() })),
       roles: yield* store.roles.grants(),
@@ -112,10 +121,18 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
     }
   })
 
-  const issue = Effect.fnUntraced(function*(user: UserRow, sessionId: string, refreshToken: Redacted.Redacted, refreshExpiresIn: number) {
-    const accessToken = yield* signAccessToken(yield* currentSigner, user, sessionId)
-    return { accessToken, refreshToken, expiresIn: lifetimes.accessToken, refreshExpiresIn, user: profileOf(user) } satisfies SignedIn
-  })
+  const issue = Effect.fnUntraced(
+    function*(user: UserRow, sessionId: string, refreshToken: Redacted.Redacted, refreshExpiresIn: number) {
+      const accessToken = yield* signAccessToken(yield* currentSigner, user, sessionId)
+      return {
+        accessToken,
+        refreshToken,
+        expiresIn: lifetimes.accessToken,
+        refreshExpiresIn,
+        user: profileOf(user),
+      } satisfies SignedIn
+    },
+  )
 
   /** The user whose name and password these are. */
   const authenticate = Effect.fnUntraced(function*(username: string, password: Redacted.Redacted, caller: Caller) {
@@ -127,7 +144,9 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       { subject: account, free: accountFree },
       ...(address === null ? [] : [{ subject: address, free: addressFree }]),
     ], nowMs)
-    if (lockedUntil !== null) return yield* new SignInLocked({ retryAfterSeconds: Math.ceil((lockedUntil - nowMs) / 1000) })
+    if (lockedUntil !== null) {
+      return yield* new SignInLocked({ retryAfterSeconds: Math.ceil((lockedUntil - nowMs) / 1000) })
+    }
     const user = yield* store.users.byName(username)
     const { matches, outdated } = yield* passwords.verify(password, user?.passwordHash ?? null)
     if (!matches || user === null || !user.enabled) return yield* new InvalidCredentials()
@@ -137,9 +156,10 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   })
 
   const self = (who: UserPrincipal) =>
-    Effect.flatMap(
+    Effect.filterOrFail(
       store.users.byId(who.userId),
-      (user) => user !== null && user.enabled ? Effect.succeed(user) : Effect.fail(gone),
+      (user): user is UserRow => user !== null && user.enabled,
+      () => gone,
     )
 
   const endSession = Effect.fnUntraced(function*(sessionId: string, reason: string) {
@@ -199,10 +219,9 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       const user = yield* self(who)
       yield* authenticate(user.username, change.password, caller)
       yield* store.users.rename(user.id, change.username).pipe(
-        Effect.catchIf(
-          (error) => error.reason._tag === "UniqueViolation",
-          () => Effect.fail(new UsernameTaken({ username: change.username })),
-        ),
+        Effect.catchIf((error) =>
+          error.reason._tag === "UniqueViolation", () =>
+          Effect.fail(new UsernameTaken({ username: change.username }))),
       )
       return profileOf(yield* self(who))
     }, answered),
@@ -211,10 +230,12 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       yield* authenticate(user.username, change.current, caller)
       const hash = yield* passwords.hash(change.next)
       const nowMs = yield* Clock.currentTimeMillis
-      const ended = yield* store.inTransaction(Effect.andThen(
-        store.users.setPassword(user.id, hash, nowMs),
-        store.sessions.endOthers(user.id, who.sessionId, "password", nowMs),
-      ))
+      const ended = yield* store.inTransaction(
+        Effect.andThen(
+          store.users.setPassword(user.id, hash, nowMs),
+          store.sessions.endOthers(user.id, who.sessionId, "password", nowMs),
+        ),
+      )
       yield* Effect.forEach(ended, tokens.endSession, { discard: true })
     }, answered),
   })
@@ -237,7 +258,9 @@ export const authLayer = (
       yield* auth.currentSigner
       const quietly = <E>(work: Effect.Effect<void, E>, what: string) =>
         Effect.catchCause(work, (cause) => Effect.logDebug(`${what} must wait`, cause))
-      yield* Effect.forkScoped(Effect.repeat(quietly(auth.readTrust, "Reading what to trust"), Schedule.spaced(trustEvery)))
+      yield* Effect.forkScoped(
+        Effect.repeat(quietly(auth.readTrust, "Reading what to trust"), Schedule.spaced(trustEvery)),
+      )
       yield* Effect.forkScoped(Effect.repeat(quietly(auth.prune, "Pruning sessions"), Schedule.spaced(pruneEvery)))
       return auth.service
     }),

@@ -5,9 +5,9 @@
  * 1. No component makes the answer wait longer than {@link patience}.
  * 2. There are as many components as main registers: at most {@link most}.
  */
+import { HealthChecks, type HealthReporter } from "#actors/protocol/health.ts"
+import { type HealthCheck, worst } from "#schema/health.ts"
 import { Clock, Effect, Layer } from "effect"
-import { type HealthReporter, HealthChecks } from "#actors/protocol/health.ts"
-import { type DetailedHealth, type HealthCheck, worst } from "#schema/health.ts"
 
 const patience = "1 second"
 const most = 64
@@ -45,7 +45,9 @@ export const healthLayer = (options: HealthOptions): Layer.Layer<HealthChecks> =
     return HealthChecks.of({
       register: (reporter) =>
         Effect.suspend(() => {
-          if (reporters.size >= most && !reporters.has(reporter.name)) return Effect.die(new Error("Too many health checks"))
+          if (reporters.size >= most && !reporters.has(reporter.name)) {
+            return Effect.die(new Error("Too many health checks"))
+          }
           reporters.set(reporter.name, reporter)
           return Effect.void
         }),
@@ -53,7 +55,7 @@ export const healthLayer = (options: HealthOptions): Layer.Layer<HealthChecks> =
         const answers = yield* Effect.forEach([...reporters.values()], ask, { concurrency: "unbounded" })
         const checks: Record<string, ReadonlyArray<HealthCheck>> = Object.fromEntries(answers)
         const status = worst(answers.map(([, [check]]) => check.status))
-        return { status, ...options, checks } as DetailedHealth
+        return { status, ...options, checks }
       }),
     })
   })

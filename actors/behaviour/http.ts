@@ -5,10 +5,10 @@
  * 1. At most {@link most} answers are kept, of 256 KiB at most each, for 24 hours.
  * 2. A key whose request never ended (its node was killed) is free again after {@link abandonedAfterMs}.
  */
-import { Clock, Effect, Layer, Schedule } from "effect"
-import type { SqlClient } from "effect/sql"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { IdempotencyConflict } from "#schema/problem.ts"
+import { Clock, Effect, Layer, Schedule } from "effect"
+import type { SqlClient } from "effect/sql"
 import { answered } from "../store/answer.ts"
 import { HttpStore } from "../store/http.ts"
 
@@ -30,17 +30,17 @@ export const idempotencyLayer: Layer.Layer<Idempotency, never, SqlClient.SqlClie
     return Idempotency.of({
       begin: Effect.fnUntraced(function*(request) {
         const nowMs = yield* Clock.currentTimeMillis
-        const state = yield* store.claim(request, nowMs, { keptMs: nowMs - keptForMs, abandonedMs: nowMs - abandonedAfterMs })
-        switch (state.kind) {
-          case "fresh":
-            return null
-          case "answered":
-            return state.answer
-          case "running":
-            return yield* new IdempotencyConflict({ message: "The first request with this Idempotency-Key is still running" })
-          case "otherRequest":
-            return yield* new IdempotencyConflict({ message: "This Idempotency-Key was used for another request" })
-        }
+        const state = yield* store.claim(request, nowMs, {
+          keptMs: nowMs - keptForMs,
+          abandonedMs: nowMs - abandonedAfterMs,
+        })
+        if (state.kind === "fresh") return null
+        if (state.kind === "answered") return state.answer
+        return yield* new IdempotencyConflict({
+          message: state.kind === "running" ?
+            "The first request with this Idempotency-Key is still running" :
+            "This Idempotency-Key was used for another request",
+        })
       }, answered),
       keep: (request, answer) => answered(Effect.asVoid(store.keep(request, answer))),
       forget: (request) => answered(Effect.asVoid(store.forget(request))),

@@ -6,7 +6,6 @@
  *    verifies while PostgreSQL is away. {@link Auth} needs PostgreSQL and comes late.
  * 2. A session that is ended on this node is refused at once, one that is ended on another node within seconds.
  */
-import { Context, type Effect, type Redacted } from "effect"
 import type {
   InvalidCredentials,
   InvalidRefreshToken,
@@ -21,6 +20,7 @@ import type {
 import type { EpochMs } from "#schema/common.ts"
 import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated, VersionConflict } from "#schema/problem.ts"
+import { Context, type Effect, type Redacted } from "effect"
 
 /** What the verification of tokens needs to know; whole, it replaces what was known before. */
 export interface TokenTrust {
@@ -33,7 +33,7 @@ export interface TokenTrust {
 export class AccessTokens extends Context.Service<AccessTokens, {
   /** The user that a token speaks for. `DependencyUnavailable` before the first {@link TokenTrust}. */
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<UserPrincipal, Unauthenticated | DependencyUnavailable>
-  readonly jwks: () => Effect.Effect<JwkSet, DependencyUnavailable>
+  readonly jwks: Effect.Effect<JwkSet, DependencyUnavailable>
   readonly trust: (known: TokenTrust) => Effect.Effect<void>
   /** Refuses the access tokens of a session from now on, until {@link TokenTrust} carries it or the tokens are expired. */
   readonly endSession: (sessionId: string) => Effect.Effect<void>
@@ -79,7 +79,10 @@ export class Auth extends Context.Service<Auth, {
     who: UserPrincipal,
     change: { readonly username: string; readonly password: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<Profile, Unauthenticated | InvalidCredentials | SignInLocked | UsernameTaken | DependencyUnavailable>
+  ) => Effect.Effect<
+    Profile,
+    Unauthenticated | InvalidCredentials | SignInLocked | UsernameTaken | DependencyUnavailable
+  >
   /** Ends every other session of the user. */
   readonly changePassword: (
     who: UserPrincipal,

@@ -5,8 +5,8 @@
  * 1. A component that does not answer within a second counts as `fail`; the others are still shown.
  * 2. Asking never waits longer than that second and never needs the database.
  */
-import { Context, type Effect } from "effect"
 import type { DetailedHealth, HealthCheck } from "#schema/health.ts"
+import { Context, type Effect } from "effect"
 
 /** One component's own word about itself. `name` is `component:measurement`. */
 export interface HealthReporter {

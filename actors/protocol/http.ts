@@ -1,33 +1,20 @@
 /**
- * What HTTP keeps for itself: the answers of requests that carried an `Idempotency-Key`
- * (draft-ietf-httpapi-idempotency-key-header).
+ * What HTTP keeps for itself: the answers of requests that carried an `Idempotency-Key`.
  *
  * Invariants
  * 1. The same key from the same user with the same request gets the first answer again, for 24 hours; with another request
  *    it is refused.
  * 2. Of a request only a hash is kept. Answers above 256 KiB and server errors are not kept.
  */
-import { Context, type Effect } from "effect"
+import type { IdempotentRequest, KeptAnswer } from "#schema/http.ts"
 import type { DependencyUnavailable, IdempotencyConflict } from "#schema/problem.ts"
-
-/** An answer as it was sent. */
-export interface KeptAnswer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array
-}
-
-export interface IdempotentRequest {
-  /** Keys of one user do not meet those of another. */
-  readonly userId: string
-  readonly key: string
-  /** SHA-256 of method, path and body. */
-  readonly fingerprint: Uint8Array
-}
+import { Context, type Effect } from "effect"
 
 export class Idempotency extends Context.Service<Idempotency, {
   /** The kept answer, or `null`: the request is now running and must end with `keep` or `forget`. */
-  readonly begin: (request: IdempotentRequest) => Effect.Effect<KeptAnswer | null, IdempotencyConflict | DependencyUnavailable>
+  readonly begin: (
+    request: IdempotentRequest,
+  ) => Effect.Effect<KeptAnswer | null, IdempotencyConflict | DependencyUnavailable>
   readonly keep: (request: IdempotentRequest, answer: KeptAnswer) => Effect.Effect<void, DependencyUnavailable>
   readonly forget: (request: IdempotentRequest) => Effect.Effect<void, DependencyUnavailable>
 }>()("nightjar/actors/Idempotency") {}

@@ -6,9 +6,9 @@
  * 2. The wait after a failure doubles from a second to 15 minutes; a day without attempts forgets.
  * 3. An attempt while locked is not counted, so nobody is locked out for ever by somebody who keeps trying.
  */
+import type { EpochMs } from "#schema/common.ts"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { EpochMs } from "#schema/common.ts"
 
 /** One thing that failures are counted for. */
 export interface ThrottleSubject {
@@ -37,7 +37,9 @@ export const AuthThrottleStore = Effect.map(SqlClient.SqlClient, (sql) => ({
         const [row] = (yield* sql`
           INSERT INTO auth_throttle (subject, failures, locked_until, updated_at) VALUES (${one.subject}, 0, ${now}, ${now})
           ON CONFLICT (subject) DO UPDATE SET updated_at = excluded.updated_at,
-            failures = CASE WHEN auth_throttle.updated_at < ${new Date(nowMs - forgetMs)} THEN 0 ELSE auth_throttle.failures END
+            failures = CASE WHEN auth_throttle.updated_at < ${new Date(
+          nowMs - forgetMs,
+        )} THEN 0 ELSE auth_throttle.failures END
           RETURNING failures, locked_until AS "lockedUntil"`) as unknown as [{ failures: number; lockedUntil: Date }]
         counted.push({ ...one, failures: row.failures + 1 })
         lockedUntil = Math.max(lockedUntil, row.lockedUntil.getTime())

@@ -5,11 +5,11 @@
  * 1. A refresh token is used up by exactly one transaction; whoever brings it again is told so.
  * 2. A refresh token is kept as its SHA-256 only: 256 random bits need no slow hash.
  */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
 import type { ProfileChange } from "#schema/auth.ts"
 import type { EpochMs } from "#schema/common.ts"
 import type { Grant } from "#schema/permission.ts"
+import { Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 
 export interface UserRow {
   readonly id: string
@@ -54,7 +54,9 @@ const users = (sql: SqlClient.SqlClient) => {
       one(sql<UserRow>`SELECT ${columns} FROM auth_user u WHERE u.username_key = ${usernameKey(username)}`),
     byId: (id: string) => one(sql<UserRow>`SELECT ${columns} FROM auth_user u WHERE u.id = ${id}`),
     /** Adds the user if there is none at all; tells whether it did. Two nodes that start at once wait for each other. */
-    addFirst: (user: { readonly id: string; readonly username: string; readonly passwordHash: string; readonly nowMs: EpochMs }) =>
+    addFirst: (
+      user: { readonly id: string; readonly username: string; readonly passwordHash: string; readonly nowMs: EpochMs },
+    ) =>
       sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE auth_user IN SHARE ROW EXCLUSIVE MODE`
         const [{ count }] = (yield* sql`SELECT count(*)::int AS count FROM auth_user`) as unknown as [{ count: number }]
@@ -71,10 +73,14 @@ const users = (sql: SqlClient.SqlClient) => {
       Effect.map(
         sql`
           UPDATE auth_user SET
-            display_name = CASE WHEN ${change.displayName !== undefined} THEN ${change.displayName ?? ""} ELSE display_name END,
+            display_name = CASE WHEN ${change.displayName !== undefined} THEN ${
+          change.displayName ?? ""
+        } ELSE display_name END,
             email = CASE WHEN ${change.email !== undefined} THEN ${change.email ?? null}::text ELSE email END,
             locale = CASE WHEN ${change.locale !== undefined} THEN ${change.locale ?? null}::text ELSE locale END,
-            time_zone = CASE WHEN ${change.timeZone !== undefined} THEN ${change.timeZone ?? null}::text ELSE time_zone END,
+            time_zone = CASE WHEN ${change.timeZone !== undefined} THEN ${
+          change.timeZone ?? null
+        }::text ELSE time_zone END,
             version = version + 1
           WHERE id = ${id} AND (${expectedVersion}::int IS NULL OR version = ${expectedVersion}::int)
           RETURNING id`,
@@ -94,7 +100,10 @@ const users = (sql: SqlClient.SqlClient) => {
   }
 }
 
-const sessions = (sql: SqlClient.SqlClient, userById: (id: string) => ReturnType<ReturnType<typeof users>["byId"]>) => ({
+const sessions = (
+  sql: SqlClient.SqlClient,
+  userById: (id: string) => ReturnType<ReturnType<typeof users>["byId"]>,
+) => ({
   open: (session: {
     readonly id: string
     readonly userId: string
@@ -122,18 +131,20 @@ const sessions = (sql: SqlClient.SqlClient, userById: (id: string) => ReturnType
     readonly idleSeconds: number
     readonly maxSeconds: number
   }) =>
-    sql.withTransaction(Effect.gen(function*() {
+    sql.withTransaction(Effect.gen(function*(): Effect.fn.Return<Rotation, SqlError.SqlError> {
       const now = new Date(rotation.nowMs)
-      const rows = yield* sql<{ readonly sessionId: string; readonly userId: string; readonly used: boolean; readonly over: boolean }>`
+      const rows = yield* sql<
+        { readonly sessionId: string; readonly userId: string; readonly used: boolean; readonly over: boolean }
+      >`
         SELECT t.session_id AS "sessionId", s.user_id AS "userId", t.used_at IS NOT NULL AS used,
           s.ended_at IS NOT NULL OR s.expires_at <= ${now} AS over
         FROM auth_refresh_token t JOIN auth_session s ON s.id = t.session_id
         WHERE t.hash = ${rotation.hash} FOR UPDATE`
       const found = rows[0]
-      if (found === undefined) return { kind: "refused" } as Rotation
-      if (found.used) return { kind: "replayed", sessionId: found.sessionId } as Rotation
+      if (found === undefined) return { kind: "refused" }
+      if (found.used) return { kind: "replayed", sessionId: found.sessionId }
       const user = yield* userById(found.userId)
-      if (found.over || user === null || !user.enabled) return { kind: "refused" } as Rotation
+      if (found.over || user === null || !user.enabled) return { kind: "refused" }
       yield* sql`UPDATE auth_refresh_token SET used_at = ${now} WHERE hash = ${rotation.hash}`
       yield* sql`
         INSERT INTO auth_refresh_token (hash, session_id, created_at) VALUES (${rotation.next}, ${found.sessionId}, ${now})`
@@ -142,7 +153,7 @@ const sessions = (sql: SqlClient.SqlClient, userById: (id: string) => ReturnType
           expires_at = least(${now}::timestamptz + make_interval(secs => ${rotation.idleSeconds}),
             created_at + make_interval(secs => ${rotation.maxSeconds}))
         WHERE id = ${found.sessionId} RETURNING expires_at AS "expiresAt"`) as unknown as [{ expiresAt: Date }]
-      return { kind: "rotated", sessionId: found.sessionId, expiresAtMs: expiresAt.getTime(), user } as Rotation
+      return { kind: "rotated", sessionId: found.sessionId, expiresAtMs: expiresAt.getTime(), user }
     })),
 
   /** When the session ends, now that it was seen; `null` where it is over. */
@@ -154,7 +165,9 @@ const sessions = (sql: SqlClient.SqlClient, userById: (id: string) => ReturnType
       (rows) => rows[0]?.expiresAt.getTime() ?? null,
     ),
   end: (id: string, reason: string, nowMs: EpochMs) =>
-    sql`UPDATE auth_session SET ended_at = ${new Date(nowMs)}, end_reason = ${reason} WHERE id = ${id} AND ended_at IS NULL`,
+    sql`UPDATE auth_session SET ended_at = ${new Date(
+      nowMs,
+    )}, end_reason = ${reason} WHERE id = ${id} AND ended_at IS NULL`,
   /** Ends all sessions of a user but one; answers their ids. */
   endOthers: (userId: string, except: string, reason: string, nowMs: EpochMs) =>
     Effect.map(
@@ -176,7 +189,13 @@ const keys = (sql: SqlClient.SqlClient) => ({
     sql<KeyRow>`
       SELECT kid, public_x AS "publicX", sealed_private AS "sealedPrivate", created_at AS "createdAt", expires_at AS "expiresAt"
       FROM auth_signing_key WHERE expires_at > ${new Date(nowMs)} ORDER BY created_at DESC, kid`,
-  add: (key: { readonly kid: string; readonly publicX: string; readonly sealedPrivate: string; readonly nowMs: EpochMs; readonly expiresAtMs: EpochMs }) =>
+  add: (key: {
+    readonly kid: string
+    readonly publicX: string
+    readonly sealedPrivate: string
+    readonly nowMs: EpochMs
+    readonly expiresAtMs: EpochMs
+  }) =>
     sql`
       INSERT INTO auth_signing_key (kid, public_x, sealed_private, created_at, expires_at)
       VALUES (${key.kid}, ${key.publicX}, ${key.sealedPrivate}, ${new Date(key.nowMs)}, ${new Date(key.expiresAtMs)})`,
@@ -184,16 +203,24 @@ const keys = (sql: SqlClient.SqlClient) => ({
 
 const roles = (sql: SqlClient.SqlClient) => ({
   /** Built-in roles follow the release that runs. */
-  seed: (built: ReadonlyArray<{ readonly name: string; readonly description: string; readonly permissions: ReadonlyArray<string> }>) =>
-    Effect.forEach(built, (role) =>
-      sql`
+  seed: (
+    built: ReadonlyArray<
+      { readonly name: string; readonly description: string; readonly permissions: ReadonlyArray<string> }
+    >,
+  ) =>
+    Effect.forEach(
+      built,
+      (role) =>
+        sql`
         INSERT INTO auth_role (name, description, built_in, permissions)
         VALUES (${role.name}, ${role.description}, true, ${role.permissions as Array<string>})
         ON CONFLICT (name) DO UPDATE SET description = excluded.description, permissions = excluded.permissions
         WHERE auth_role.built_in
-          AND (auth_role.description, auth_role.permissions) IS DISTINCT FROM (excluded.description, excluded.permissions)`, {
-      discard: true,
-    }),
+          AND (auth_role.description, auth_role.permissions) IS DISTINCT FROM (excluded.description, excluded.permissions)`,
+      {
+        discard: true,
+      },
+    ),
   grants: () => sql<Grant>`SELECT name AS role, permissions FROM auth_role`,
 })
 

@@ -7,8 +7,6 @@
  *    itself holds an unguessable credential, which the handler checks.
  * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
  */
-import { Context, Effect } from "effect"
-import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type Permission, type Principal, type UserPrincipal } from "#schema/permission.ts"
 import {
   BadRequest,
@@ -19,6 +17,8 @@ import {
   RequestTimedOut,
   Unauthenticated,
 } from "#schema/problem.ts"
+import { Context, Effect } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { problems } from "./errors.ts"
 
 /**
@@ -43,15 +43,15 @@ export const access = (
 ): Context.Context<never> => Context.make(Access, { rule, ...options }) as Context.Context<never>
 
 /** Who calls. `anonymous` only where the endpoint is `public` or a `capability`. */
-export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principal>()("nightjar/http/CurrentPrincipal") {}
+export class CurrentPrincipal
+  extends Context.Service<CurrentPrincipal, Principal>()("nightjar/http/CurrentPrincipal")
+{}
 
 /** The calling user, for handlers of endpoints that are neither `public` nor `capability`. */
-export const currentUser: Effect.Effect<UserPrincipal, Unauthenticated, CurrentPrincipal> = Effect.flatMap(
+export const currentUser: Effect.Effect<UserPrincipal, Unauthenticated, CurrentPrincipal> = Effect.filterOrFail(
   CurrentPrincipal,
-  (principal) =>
-    principal.kind === "user"
-      ? Effect.succeed(principal)
-      : Effect.fail(new Unauthenticated({ message: "This needs a signed-in user" })),
+  (principal): principal is UserPrincipal => principal.kind === "user",
+  () => new Unauthenticated({ message: "This needs a signed-in user" }),
 )
 
 /** Name of the dashboard's refresh cookie: `HttpOnly; SameSite=Strict; Path=/auth/api/v1/auth`, `Secure` under https. */
@@ -61,22 +61,20 @@ export const refreshCookiePath = "/auth/api/v1/auth"
 const bearer = HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Format, "JWT"))
 
 /** Checks the bearer token and the endpoint's permission. Every group carries it, outermost. */
-export class AccessControl extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()(
-  "nightjar/http/AccessControl",
-  {
+export class AccessControl
+  extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()("nightjar/http/AccessControl", {
     requiredForClient: true,
     security: { bearer },
     error: problems(Unauthenticated, Forbidden, DependencyUnavailable),
-  },
-) {}
+  })
+{}
 
 /**
  * What holds for every operation: bad input becomes a 400 problem with pointers, a request has a time limit, a repeated
  * `Idempotency-Key` gets its first answer again. Every group carries it, inside of {@link AccessControl}.
  */
-export class Conventions extends HttpApiMiddleware.Service<Conventions, { requires: CurrentPrincipal }>()(
-  "nightjar/http/Conventions",
-  {
+export class Conventions
+  extends HttpApiMiddleware.Service<Conventions, { requires: CurrentPrincipal }>()("nightjar/http/Conventions", {
     error: problems(BadRequest, PayloadTooLarge, IdempotencyConflict, DependencyUnavailable, RequestTimedOut),
-  },
-) {}
+  })
+{}

@@ -2,8 +2,6 @@
  * The auth service: signing in and out, the own session and profile, the key set. Management of users, roles and settings is
  * not here yet.
  */
-import { Effect, Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
   InvalidCredentials,
   InvalidRefreshToken,
@@ -19,12 +17,16 @@ import {
   UsernameTaken,
 } from "#schema/auth.ts"
 import { VersionConflict } from "#schema/problem.ts"
+import { Effect, Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 import { ifMatch, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 /** Anything that may be a password; judged by comparing only. */
-const givenPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1024)).pipe(Schema.RedactedFromValue)
+const givenPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1024)).pipe(
+  Schema.RedactedFromValue,
+)
 const newPassword = NewPassword.pipe(Schema.RedactedFromValue)
 
 const LoginBody = Schema.Struct({
@@ -53,21 +55,27 @@ const session = [
     payload: LoginBody,
     success: tokenAnswer,
     error: problems(InvalidCredentials, SignInLocked),
-  }).annotateMerge(access("public")).annotateMerge(doc(
-    "Log in",
-    "Failures make the account and the address wait for a growing time; the answer is then 429 with Retry-After.",
-  )),
+  }).annotateMerge(access("public")).annotateMerge(
+    doc(
+      "Log in",
+      "Failures make the account and the address wait for a growing time; the answer is then 429 with Retry-After.",
+    ),
+  ),
   HttpApiEndpoint.post("refresh", "/auth/api/v1/auth/refresh", {
     payload: RefreshBody,
     success: tokenAnswer,
     error: problems(InvalidRefreshToken),
-  }).annotateMerge(access("public")).annotateMerge(doc(
-    "Refresh token",
-    "The refresh token is used up and a new one given. One that comes a second time ends the session.",
-  )),
+  }).annotateMerge(access("public")).annotateMerge(
+    doc(
+      "Refresh token",
+      "The refresh token is used up and a new one given. One that comes a second time ends the session.",
+    ),
+  ),
   HttpApiEndpoint.post("logout", "/auth/api/v1/auth/logout", {
     success: HttpApiSchema.WithHeaders(HttpApiSchema.NoContent, { "set-cookie": Schema.String }),
-  }).annotateMerge(access("signedIn")).annotateMerge(doc("Log out", "Ends the session: its tokens are refused from now on.")),
+  }).annotateMerge(access("signedIn")).annotateMerge(
+    doc("Log out", "Ends the session: its tokens are refused from now on."),
+  ),
   HttpApiEndpoint.post("heartbeat", "/auth/api/v1/auth/heartbeat", { success: SessionState })
     .annotateMerge(access("signedIn")).annotateMerge(doc("Session heartbeat")),
 ] as const
@@ -105,5 +113,7 @@ export class AuthGroup extends HttpApiGroup.make("auth")
   )
   .middleware(Conventions)
   .middleware(AccessControl)
-  .annotateMerge(OpenApi.annotations({ title: "Auth", description: "Who is there: sign-in, sessions, the own profile." }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Auth", description: "Who is there: sign-in, sessions, the own profile." }),
+  )
 {}

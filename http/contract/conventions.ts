@@ -6,10 +6,10 @@
  * 2. A resource's `version` is its `ETag`; a write that carries `If-Match` and finds another version answers 412.
  * 3. What the contract's table does not list carries {@link extension}.
  */
-import { Context, Effect, Option, Schema } from "effect"
-import { HttpApi, HttpApiSchema } from "effect/http-api"
 import type { PageRequest } from "#schema/common.ts"
 import { BadRequest } from "#schema/problem.ts"
+import { Context, Effect, Option, Schema } from "effect"
+import { HttpApi, HttpApiSchema } from "effect/http-api"
 
 /**
  * The root that groups are added to. Handlers of a group are written against `nightjar.add(ThatGroup)`: the id is the same
@@ -41,7 +41,9 @@ export const idempotencyKey = { "idempotency-key": Schema.optionalKey(Schema.Str
 export const etag = (version: number): string => `"${version}"`
 
 /** Version that `If-Match` asks for: `null` for none or `*`; a tag that is not ours is 400. */
-export const expectedVersion = (headers: { readonly "if-match"?: string }): Effect.Effect<number | null, BadRequest> => {
+export const expectedVersion = (
+  headers: { readonly "if-match"?: string },
+): Effect.Effect<number | null, BadRequest> => {
   const text = headers["if-match"]?.trim()
   if (text === undefined || text === "*") return Effect.succeed(null)
   const match = /^"(\d{1,15})"$/.exec(text)
@@ -66,7 +68,9 @@ export const created = <S extends Schema.Top>(resource: S) =>
 
 /** `location` is a path on this server: `/camera/api/v1/cameras/<id>`. */
 export const createdAt = <A>(location: string, resource: A) => {
-  const version = typeof resource === "object" && resource !== null && "version" in resource ? resource.version : undefined
+  const version = typeof resource === "object" && resource !== null && "version" in resource ?
+    resource.version :
+    undefined
   return HttpApiSchema.withHeaders({
     body: resource,
     headers: typeof version === "number" ? { location, etag: etag(version) } : { location },
@@ -78,7 +82,7 @@ export const Job = Schema.Struct({
   id: Schema.String,
   state: Schema.Literals(["queued", "running", "succeeded", "failed"]),
   /** 0 to 1. */
-  progress: Schema.Number.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
+  progress: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
   error: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "Job" })
 export type Job = typeof Job.Type
@@ -114,7 +118,8 @@ export interface Deprecation {
 
 export class Marks extends Context.Service<Marks, Partial<OperationMarks>>()("nightjar/http/Marks") {}
 
-const marks = (some: Partial<OperationMarks>): Context.Context<never> => Context.make(Marks, some) as Context.Context<never>
+const marks = (some: Partial<OperationMarks>): Context.Context<never> =>
+  Context.make(Marks, some) as Context.Context<never>
 
 /** `HttpApiEndpoint.get(…).annotateMerge(extension)`: not in the contract's table, ours. */
 export const extension = marks({ extension: true })

@@ -7,9 +7,9 @@
  * 2. `code` is the snake_case of the error's tag and tells errors of one status apart.
  * 3. `instance` and `traceId` come from the request in {@link CurrentRequest}; `detail` is the error's message.
  */
+import { codeOf, InputFault, titleOf } from "#schema/problem.ts"
 import { Context, Effect, Schema, SchemaAST, SchemaTransformation } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import { codeOf, InputFault, titleOf } from "#schema/problem.ts"
 
 export const problemContentType = "application/problem+json"
 
@@ -72,7 +72,9 @@ export const problemOf = (error: {
   readonly request: RequestInfo | null
 }): WireProblem => {
   const code = codeOf(error.tag)
-  const extra = Object.entries(error.fields).filter(([name]) => name !== "_tag" && name !== "message" && !reserved.has(name))
+  const extra = Object.entries(error.fields).filter(([name]) =>
+    name !== "_tag" && name !== "message" && !reserved.has(name)
+  )
   return {
     type: typeOf(code),
     title: titleOf(error.tag),
@@ -122,9 +124,11 @@ export const problem = <E extends DomainErrorClass>(error: E): Schema.Codec<E["T
       } as never),
     ),
   ) as unknown as Schema.Top
-  const wire = made.pipe(
-    HttpApiSchema.asJson({ contentType: problemContentType }),
-  ).annotate({ httpApiStatus: status, identifier: `${error.identifier}Problem`, description: titleOf(error.identifier) })
+  const wire = made.pipe(HttpApiSchema.asJson({ contentType: problemContentType })).annotate({
+    httpApiStatus: status,
+    identifier: `${error.identifier}Problem`,
+    description: titleOf(error.identifier),
+  })
   cache.set(error, wire)
   return wire as unknown as Schema.Codec<E["Type"], WireProblem>
 }

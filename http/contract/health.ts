@@ -2,9 +2,9 @@
  * Health of the node, for load balancers, service managers and people (draft-inadarei-api-health-check). It is also the
  * worked example of a group: see `http/README.md`.
  */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DetailedFailing, DetailedServing, Failing, Serving } from "#schema/health.ts"
+import type { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 
 const contentType = "application/health+json"

@@ -32,24 +32,25 @@ const readable = (parameter: Parameter): Parameter => {
 }
 
 /** A transformation for `OpenApi.annotations({ transform })` of the whole Api. */
-export const describe = <Id extends string, Groups extends HttpApiGroup.Constraint>(api: HttpApi.HttpApi<Id, Groups>) =>
-(spec: Record<string, unknown>): Record<string, unknown> => {
-  const paths = Object.fromEntries(
-    Object.entries(spec["paths"] as Paths).map(([path, operations]) => [openApiPath(path), operations]),
-  )
-  HttpApi.reflect(api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint, mergedAnnotations }) => {
-      const operation = paths[openApiPath(endpoint.path)]?.[endpoint.method.toLowerCase()]
-      if (operation === undefined) return
-      const rule = Option.getOrNull(Context.getOption(mergedAnnotations, Access))?.rule ?? "denied"
-      const marks = marksOf(mergedAnnotations)
-      operation["x-nightjar-permission"] = rule
-      if (marks.extension === true) operation["x-nightjar-extension"] = true
-      if (marks.deprecation !== undefined && marks.deprecation !== null) operation["deprecated"] = true
-      if (rule === "public" || rule === "capability") operation["security"] = []
-      if (operation.parameters !== undefined) operation.parameters = operation.parameters.map(readable)
-    },
-  })
-  return { ...spec, paths }
-}
+export const describe =
+  <Id extends string, Groups extends HttpApiGroup.Constraint>(api: HttpApi.HttpApi<Id, Groups>) =>
+  (spec: Record<string, unknown>): Record<string, unknown> => {
+    const paths = Object.fromEntries(
+      Object.entries(spec["paths"] as Paths).map(([path, operations]) => [openApiPath(path), operations]),
+    )
+    HttpApi.reflect(api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint, mergedAnnotations }) => {
+        const operation = paths[openApiPath(endpoint.path)]?.[endpoint.method.toLowerCase()]
+        if (operation === undefined) return
+        const rule = Option.getOrNull(Context.getOption(mergedAnnotations, Access))?.rule ?? "denied"
+        const marks = marksOf(mergedAnnotations)
+        operation["x-nightjar-permission"] = rule
+        if (marks.extension === true) operation["x-nightjar-extension"] = true
+        if (marks.deprecation !== undefined && marks.deprecation !== null) operation["deprecated"] = true
+        if (rule === "public" || rule === "capability") operation["security"] = []
+        if (operation.parameters !== undefined) operation.parameters = operation.parameters.map(readable)
+      },
+    })
+    return { ...spec, paths }
+  }

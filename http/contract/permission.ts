@@ -1,8 +1,8 @@
 /** The permission service: what can be allowed, and whether the caller may. */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Page } from "#schema/common.ts"
 import { Decision, Permission } from "#schema/permission.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 
 export const PermissionDefinition = Schema.Struct({
@@ -16,7 +16,9 @@ export class PermissionGroup extends HttpApiGroup.make("permission")
   .add(
     HttpApiEndpoint.get("list", "/permission/api/v1/permissions", { success: Page(PermissionDefinition) })
       .annotateMerge(access("permission:read"))
-      .annotateMerge(OpenApi.annotations({ summary: "List all permission definitions", description: "Always one page." })),
+      .annotateMerge(
+        OpenApi.annotations({ summary: "List all permission definitions", description: "Always one page." }),
+      ),
     HttpApiEndpoint.post("check", "/permission/api/v1/permissions/check", {
       payload: Schema.Struct({ permission: Permission }),
       success: Decision,

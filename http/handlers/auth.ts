@@ -5,11 +5,11 @@
  * 1. The refresh cookie is `HttpOnly; SameSite=Strict`, sent to the auth paths only, `Secure` under https, and honoured only
  *    for requests that the browser marks as coming from our own pages.
  */
+import { AccessTokens, Auth, type Caller, type SignedIn } from "#actors/protocol/auth.ts"
+import { InvalidRefreshToken, lifetimes, passwordLength } from "#schema/auth.ts"
 import { Effect, Option, Redacted } from "effect"
 import { Cookies, HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
-import { AccessTokens, Auth, type Caller, type SignedIn } from "#actors/protocol/auth.ts"
-import { InvalidRefreshToken, lifetimes, passwordLength } from "#schema/auth.ts"
 import { currentUser, refreshCookie, refreshCookiePath } from "../contract/access.ts"
 import { AuthGroup } from "../contract/auth.ts"
 import { expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
@@ -50,7 +50,9 @@ const cookieToken = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request
   const site = request.headers["sec-fetch-site"]
   const own = site === undefined || site === "same-origin" || site === "none"
   const value = own ? request.cookies[refreshCookie] : undefined
-  return value === undefined || value === "" ? Effect.fail(new InvalidRefreshToken()) : Effect.succeed(Redacted.make(value))
+  return value === undefined || value === "" ?
+    Effect.fail(new InvalidRefreshToken()) :
+    Effect.succeed(Redacted.make(value))
 })
 
 const publicConfig = {
@@ -69,33 +71,52 @@ export const AuthHandlers = HttpApiBuilder.group(
     const auth = yield* Auth
     const tokens = yield* AccessTokens
     return handlers
-      .handle("login", Effect.fnUntraced(function*({ payload }) {
-        return yield* answer(yield* auth.login(payload, yield* caller), payload.cookie)
-      }))
-      .handle("refresh", Effect.fnUntraced(function*({ payload }) {
-        const given = Option.fromUndefinedOr(payload.refreshToken)
-        const token = Option.isSome(given) ? given.value : yield* cookieToken
-        return yield* answer(yield* auth.refresh(token, yield* caller), Option.isNone(given))
-      }))
-      .handle("logout", Effect.fnUntraced(function*() {
-        yield* auth.logout(yield* currentUser)
-        return HttpApiSchema.withHeaders({ body: undefined, headers: { "set-cookie": yield* cookieHeader("", 0) } })
-      }))
+      .handle(
+        "login",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* answer(yield* auth.login(payload, yield* caller), payload.cookie)
+        }),
+      )
+      .handle(
+        "refresh",
+        Effect.fnUntraced(function*({ payload }) {
+          const given = Option.fromUndefinedOr(payload.refreshToken)
+          const token = Option.isSome(given) ? given.value : yield* cookieToken
+          return yield* answer(yield* auth.refresh(token, yield* caller), Option.isNone(given))
+        }),
+      )
+      .handle(
+        "logout",
+        Effect.fnUntraced(function*() {
+          yield* auth.logout(yield* currentUser)
+          return HttpApiSchema.withHeaders({ body: undefined, headers: { "set-cookie": yield* cookieHeader("", 0) } })
+        }),
+      )
       .handle("heartbeat", () => Effect.flatMap(currentUser, auth.heartbeat))
       .handle("profile", () => Effect.map(Effect.flatMap(currentUser, auth.profile), withVersion))
-      .handle("updateProfile", Effect.fnUntraced(function*({ headers, payload }) {
-        const expected = yield* expectedVersion(headers)
-        return withVersion(yield* auth.updateProfile(yield* currentUser, payload, expected))
-      }))
-      .handle("username", Effect.fnUntraced(function*({ payload }) {
-        return withVersion(yield* auth.changeUsername(yield* currentUser, payload, yield* caller))
-      }))
-      .handle("password", Effect.fnUntraced(function*({ payload }) {
-        const change = { current: payload.currentPassword, next: payload.newPassword }
-        yield* auth.changePassword(yield* currentUser, change, yield* caller)
-      }))
+      .handle(
+        "updateProfile",
+        Effect.fnUntraced(function*({ headers, payload }) {
+          const expected = yield* expectedVersion(headers)
+          return withVersion(yield* auth.updateProfile(yield* currentUser, payload, expected))
+        }),
+      )
+      .handle(
+        "username",
+        Effect.fnUntraced(function*({ payload }) {
+          return withVersion(yield* auth.changeUsername(yield* currentUser, payload, yield* caller))
+        }),
+      )
+      .handle(
+        "password",
+        Effect.fnUntraced(function*({ payload }) {
+          const change = { current: payload.currentPassword, next: payload.newPassword }
+          yield* auth.changePassword(yield* currentUser, change, yield* caller)
+        }),
+      )
       .handle("config", () => Effect.succeed(publicConfig))
       .handle("jwks", () =>
-        Effect.map(tokens.jwks(), (body) => HttpApiSchema.withHeaders({ body, headers: { "cache-control": "public, max-age=60" } })))
+        Effect.map(tokens.jwks, (body) =>
+          HttpApiSchema.withHeaders({ body, headers: { "cache-control": "public, max-age=60" } })))
   }),
 )

@@ -5,11 +5,11 @@
  * 1. The decision is made before anything of the request is decoded: 401 and 403 tell nothing of the input.
  * 2. An endpoint without an access rule is denied.
  */
+import { AccessTokens } from "#actors/protocol/auth.ts"
+import { anonymous, decide } from "#schema/permission.ts"
+import { Forbidden } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { AccessTokens } from "#actors/protocol/auth.ts"
-import { anonymous, decide, type Principal } from "#schema/permission.ts"
-import { Forbidden } from "#schema/problem.ts"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 
@@ -19,7 +19,9 @@ const loopback = /^(127\.|::1$|::ffff:127\.)/
 const fromThisMachine = Effect.gen(function*() {
   const request = yield* HttpServerRequest.HttpServerRequest
   const info = yield* CurrentRequest
-  const proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].some((name) => request.headers[name] !== undefined)
+  const proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].some((name) =>
+    request.headers[name] !== undefined
+  )
   return info !== null && loopback.test(info.address) && !proxied
 })
 
@@ -36,15 +38,17 @@ export const AccessControlLive = Layer.effect(
     })
 
     const admit = Effect.fnUntraced(function*(credential: Redacted.Redacted, access: AccessAnnotation | null) {
-      if (access === null) return yield* new Forbidden({ message: "This operation declares no permission and is closed" })
+      if (access === null) {
+        return yield* new Forbidden({ message: "This operation declares no permission and is closed" })
+      }
       const { rule } = access
-      if (rule === "public" || rule === "capability") return anonymous as Principal
-      if (access.orLoopback && (yield* fromThisMachine)) return anonymous as Principal
+      if (rule === "public" || rule === "capability") return anonymous
+      if (access.orLoopback && (yield* fromThisMachine)) return anonymous
       const principal = yield* principalOf(credential)
-      if (rule === "signedIn") return principal as Principal
+      if (rule === "signedIn") return principal
       const decision = decide(principal, rule)
       if (!decision.allowed) return yield* new Forbidden({ message: decision.reason })
-      return principal as Principal
+      return principal
     })
 
     return AccessControl.of({

@@ -7,12 +7,13 @@
  * 3. A `POST` of a signed-in user with an `Idempotency-Key` runs once: whoever repeats it gets the same answer, marked by
  *    `idempotency-replayed`.
  */
+import { Idempotency } from "#actors/protocol/http.ts"
+import type { IdempotentRequest } from "#schema/http.ts"
+import { BadRequest, type InputFault, PayloadTooLarge, RequestTimedOut } from "#schema/problem.ts"
 import { Effect, Layer, SchemaIssue } from "effect"
 import { type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { createHash } from "node:crypto"
-import { Idempotency, type IdempotentRequest } from "#actors/protocol/http.ts"
-import { BadRequest, type InputFault, PayloadTooLarge, RequestTimedOut } from "#schema/problem.ts"
 import { Conventions, CurrentPrincipal } from "../contract/access.ts"
 import { marksOf } from "../contract/conventions.ts"
 
@@ -38,7 +39,9 @@ const badInput = (error: HttpApiError.HttpApiSchemaError): Effect.Effect<never, 
   // What we send does not fit our own contract: a mistake of ours.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
   const errors = faultsOf(error)
-  return Effect.fail(new BadRequest({ message: errors.map((fault) => `${fault.pointer}: ${fault.message}`).join("; "), errors }))
+  return Effect.fail(
+    new BadRequest({ message: errors.map((fault) => `${fault.pointer}: ${fault.message}`).join("; "), errors }),
+  )
 }
 
 const isHttpError = (defect: unknown): defect is HttpServerError.HttpServerError =>
@@ -48,9 +51,9 @@ const isHttpError = (defect: unknown): defect is HttpServerError.HttpServerError
 const unreadable = (defect: unknown, maxBodyBytes: number): Effect.Effect<never, PayloadTooLarge | BadRequest> => {
   if (!isHttpError(defect) || defect.reason._tag !== "RequestParseError") return Effect.die(defect)
   return Effect.fail(
-    defect.reason.reason === "BodyTooLarge"
-      ? new PayloadTooLarge({ message: `A body may have ${maxBodyBytes} bytes`, limitBytes: maxBodyBytes })
-      : new BadRequest({ message: "The body cannot be read", errors: [] }),
+    defect.reason.reason === "BodyTooLarge" ?
+      new PayloadTooLarge({ message: `A body may have ${maxBodyBytes} bytes`, limitBytes: maxBodyBytes }) :
+      new BadRequest({ message: "The body cannot be read", errors: [] }),
   )
 }
 
@@ -116,10 +119,12 @@ export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conven
         const streams = marks.streams === true
         const limited = streams ? handler : Effect.timeoutOrElse(handler, {
           duration: options.requestTimeoutMs,
-          orElse: () => Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
+          orElse: () =>
+            Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
         })
         return (streams ? limited : once(limited)).pipe(
-          Effect.catch((error) => HttpApiError.HttpApiSchemaError.is(error) ? badInput(error) : Effect.fail(error)),
+          // The library passes it through the error channel without saying so in its types.
+          Effect.catchIf((error) => HttpApiError.HttpApiSchemaError.is(error), (error) => badInput(error as never)),
           Effect.catchDefect((defect) => unreadable(defect, options.maxBodyBytes)),
         )
       })

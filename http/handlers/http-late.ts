@@ -2,13 +2,13 @@
  * The services that handlers ask for and that come late, because they need the database: one layer, so that HTTP serves from
  * the first second. A slice adds its service here.
  */
-import { Layer } from "effect"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
+import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
