@@ -3,7 +3,7 @@
  * keeps no table of them and a name means the same for ever.
  *
  * Invariants
- * 1. `parse(format(name))` is `name`; any other text parses to `null`.
+ * 1. What the functions here make parses to what it was made of; any other text parses to `null`.
  * 2. A name selects bytes, it grants nothing: whoever serves it checks that the file belongs to the session and that the
  *    range is one of whole fragments inside its interval.
  */
@@ -39,17 +39,6 @@ export const mediaName = (prefix: string, fileId: string, offset: number, bytes:
   `${prefix}-${fileId}-${offset}-${bytes}.m4s`
 
 export const textName = (fileId: string, offset: number, bytes: number): string => `t-${fileId}-${offset}-${bytes}.vtt`
-
-export const formatName = (name: ResourceName): string => {
-  switch (name.kind) {
-    case "init":
-      return initName(name.fileId, name.sound)
-    case "media":
-      return mediaName(prefixOf(name.variant), name.fileId, name.offset, name.bytes)
-    case "text":
-      return textName(name.fileId, name.offset, name.bytes)
-  }
-}
 
 const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 /** 15 digits stay below 2^53. */

@@ -46,7 +46,7 @@ const bytesOf = (found: HlsMedia, from = 0, to = found.bytes) =>
 const played = (source: HlsSource) =>
   Effect.gen(function*() {
     const segments = yield* segmentsOf(source)
-    const parts = [yield* Effect.flatMap(media(source, segments[0]!.map.uri!), (found) => bytesOf(found))]
+    const parts = [yield* Effect.flatMap(media(source, segments[0]!.map.uri), (found) => bytesOf(found))]
     for (const segment of segments) {
       parts.push(yield* Effect.flatMap(media(source, segment.uri), (found) => bytesOf(found)))
     }

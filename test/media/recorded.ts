@@ -47,19 +47,19 @@ export interface Recorded {
 export const record = (storage: Storage["Service"], startMs: number, runs: ReadonlyArray<Run>) =>
   Effect.gen(function*() {
     const files: Array<SegmentFile> = []
-    let identity = identityOf(1)
+    let epoch = 1
     let now = startMs
     let decodeTicks = 0
     let pictures = 0
     for (const { afterMs, restarted = false, ...options } of runs) {
       now += afterMs
       if (restarted) {
-        identity = { ...identity, epoch: identity.epoch + 1 }
+        epoch++
         decodeTicks = 0
       }
       const { parameters, units } = camera({ ...options, startMs: now })
       const begin = now
-      const writer = yield* storage.create(identity, parameters, { sequence: files.length, startMs: begin })
+      const writer = yield* storage.create(identityOf(1, epoch), parameters, { sequence: files.length, startMs: begin })
       const builder = makeFragmentBuilder({
         parameters,
         decodeTicks,
@@ -76,5 +76,5 @@ export const record = (storage: Storage["Service"], startMs: number, runs: Reado
       files.push(file)
       now = file.endMs
     }
-    return { identity, files, startMs, endMs: now, pictures } satisfies Recorded
+    return { identity: identityOf(1, epoch), files, startMs, endMs: now, pictures } satisfies Recorded
   })
