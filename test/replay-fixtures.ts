@@ -1,9 +1,12 @@
 /** The replay slice without a database: its store in memory, its entity in a cluster of one. */
 import { layer as entityLayer } from "#actors/behaviour/replay-entity.ts"
 import { layer as replaysLayer } from "#actors/behaviour/replay.ts"
+import { layer as searchLayer } from "#actors/behaviour/search.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { layer as hlsLayer } from "#media/hls/live.ts"
+import { Storage } from "#media/storage.ts"
 import type { NodeId, RecordingId, RecordingToken } from "#schema/common.ts"
 import { entityId, slots } from "#schema/ownership.ts"
 import { DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
@@ -13,6 +16,7 @@ import { defaultReplayConfig, type ReplayConfig } from "#schema/replay.ts"
 import { Effect, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, ShardId, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
+import type { Recorded } from "./media/recorded.ts"
 
 const slot = slots[0]!
 const shards = 4
@@ -146,3 +150,18 @@ export const replayLayer = (world: ReplayWorld, clock: "test" | "real") =>
     Layer.provide([memoryStore(world), owning]),
     Layer.provide(clock === "real" ? runner : runnerOnRealClock),
   )
+
+/** Search, replay and HLS over what was recorded; between two files the camera was away. */
+export const replayServices = (storage: Storage["Service"], { files, identity }: Recorded) => {
+  const gaps = files.slice(1).map((file, i): Gap => ({
+    start: files[i]!.endMs,
+    end: file.startMs,
+    cause: "camera_offline",
+  }))
+  return Layer.build(
+    Layer.mergeAll(replayLayer(newWorld(), "real"), hlsLayer, searchLayer).pipe(
+      Layer.provideMerge(oneRecording(identity, () => files, () => gaps)),
+      Layer.provide(Layer.succeed(Storage, storage)),
+    ),
+  )
+}

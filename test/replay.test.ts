@@ -1,9 +1,7 @@
 /** Replay sessions, and HLS over HTTP: validators, ranges, ends of sessions, what a stranger may not see. */
-import { layer as searchLayer } from "#actors/behaviour/search.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { acceptsGzip, isFresh, rangeOf } from "#http/handlers/replay-media.ts"
 import { routes } from "#http/server.ts"
-import { layer as hlsLayer } from "#media/hls/live.ts"
 import { Storage } from "#media/storage.ts"
 import type { RecordingToken, ReplaySessionId } from "#schema/common.ts"
 import type { ReplayUriRequest } from "#schema/replay.ts"
@@ -27,7 +25,7 @@ import {
 } from "./http-fixtures.ts"
 import { identityOf } from "./media/made-up-files.ts"
 import { record, type Recorded, temporaryStorage } from "./media/recorded.ts"
-import { newWorld, oneRecording, replayLayer } from "./replay-fixtures.ts"
+import { newWorld, oneRecording, replayLayer, replayServices } from "./replay-fixtures.ts"
 
 const t0 = Date.parse("2026-03-01T12:00:00.000Z")
 const hour = 3_600_000
@@ -189,18 +187,7 @@ const overHttp = <A, E>(use: (call: Call, footage: Recorded, storage: Storage["S
       { video: "main-640x360-25.h264", audio: "tone-16000.aac", seconds: 60, afterMs: 0 },
       { video: "main-640x360-25.h264", audio: "tone-16000.aac", seconds: 20, afterMs: 90_000 },
     ])
-    const [first, second] = footage.files
-    const recordings = oneRecording(
-      footage.identity,
-      () => footage.files,
-      () => [{ start: first!.endMs, end: second!.startMs, cause: "camera_offline" }],
-    )
-    const built = yield* Layer.build(
-      Layer.mergeAll(replayLayer(newWorld(), "real"), hlsLayer, searchLayer).pipe(
-        Layer.provideMerge(recordings),
-        Layer.provide(Layer.succeed(Storage, storage)),
-      ),
-    )
+    const built = yield* replayServices(storage, footage)
     const { dispose, handler } = HttpRouter.toWebHandler(
       routes(serverOptions).pipe(
         Layer.provide(Layer.succeedContext(built)),
