@@ -5,9 +5,9 @@
  * 1. An answer comes within the time limit; whatever the cluster itself has to say (no owner, its mailbox full, moved in
  *    mid-call) is `DependencyUnavailable`.
  */
+import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect } from "effect"
 import type { ClusterError } from "effect/cluster"
-import { DependencyUnavailable } from "#schema/problem.ts"
 
 /** Longer than an entity's own limit, so that the entity's word comes first. */
 export const askLimit = Duration.seconds(15)
@@ -28,7 +28,10 @@ const clusterFailures: ReadonlySet<string> = new Set(
 )
 
 const noOwner = () =>
-  new DependencyUnavailable({ dependency: "node", message: "The node that serves this does not answer; try again in a moment." })
+  new DependencyUnavailable({
+    dependency: "node",
+    message: "The node that serves this does not answer; try again in a moment.",
+  })
 
 /** Runs a call of an entity's client. */
 export const ask = <A, E extends { readonly _tag: string }, R>(

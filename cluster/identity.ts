@@ -8,11 +8,11 @@
  * 2. Private keys are sealed by the vault, bound to the node id.
  * 3. The file appears whole or not at all.
  */
-import { Clock, Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto"
 import { NodeId } from "#schema/common.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Clock, Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto"
 
 /** The identity is there, but this node cannot use it. */
 export class IdentityUnusable extends Schema.TaggedError<IdentityUnusable>()("IdentityUnusable", {
@@ -76,11 +76,18 @@ const openKey = Effect.fnUntraced(function*(kept: typeof KeptKey.Type, place: st
   const der = yield* vault.open(place, kept.privateKey)
   return yield* Effect.try({
     try: (): NodeKey => {
-      const privateKey = createPrivateKey({ key: Buffer.from(Redacted.value(der), "base64"), format: "der", type: "pkcs8" })
-      if (rawPublicKey(privateKey) !== kept.publicKey) throw new Error("a private key does not belong to its public key")
+      const privateKey = createPrivateKey({
+        key: Buffer.from(Redacted.value(der), "base64"),
+        format: "der",
+        type: "pkcs8",
+      })
+      if (rawPublicKey(privateKey) !== kept.publicKey) {
+        throw new Error("a private key does not belong to its public key")
+      }
       return { privateKey, publicKey: kept.publicKey }
     },
-    catch: (cause) => cause instanceof Error ? cause : new Error("a key is damaged"),
+    catch: (cause) =>
+      new IdentityUnusable({ path: place, detail: cause instanceof Error ? cause.message : "a key is damaged" }),
   })
 })
 
@@ -123,6 +130,10 @@ export const layer = (options: {
         signing: yield* openKey(kept.signing, placeOf(kept.nodeId, "signing")),
         transfer: yield* openKey(kept.transfer, placeOf(kept.nodeId, "transfer")),
       })
-    }).pipe(Effect.mapError((cause) => new IdentityUnusable({ path, detail: cause.message }))),
+    }).pipe(
+      Effect.mapError((cause) =>
+        new IdentityUnusable({ path, detail: cause._tag === "IdentityUnusable" ? cause.detail : cause.message })
+      ),
+    ),
   )
 }

@@ -7,10 +7,10 @@
  * 3. A start changes no ownership: a node whose slot is served by another finds it so, and waits to be given it back.
  * 4. What this node serves is what was last read successfully: an outage of the database takes nothing from it.
  */
-import { Clock, Context, Effect, Layer, Schema, type Stream, SubscriptionRef } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
 import { NodeId } from "#schema/common.ts"
 import { entityId, isSlot, type Slot, slots, StaleEpoch } from "#schema/ownership.ts"
+import { Clock, Context, Effect, Layer, Schema, type Stream, SubscriptionRef } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { NodeIdentity } from "./identity.ts"
 
 /** One slot that was claimed. */
@@ -72,7 +72,8 @@ const same = (a: ReadonlyArray<Owner>, b: ReadonlyArray<Owner>): boolean =>
   a.length === b.length &&
   a.every((owner, n) => {
     const other = b[n]!
-    return owner.slot === other.slot && owner.nodeId === other.nodeId && owner.epoch === other.epoch && owner.address === other.address
+    return owner.slot === other.slot && owner.nodeId === other.nodeId && owner.epoch === other.epoch &&
+      owner.address === other.address
   })
 
 /** The lowest slot that is nobody's home. */
@@ -131,7 +132,8 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
   const refresh = readOwners.pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.tap((owners) =>
-      Effect.flatMap(SubscriptionRef.get(known), (before) => same(before, owners) ? Effect.void : SubscriptionRef.set(known, owners))
+      Effect.flatMap(SubscriptionRef.get(known), (before) =>
+        same(before, owners) ? Effect.void : SubscriptionRef.set(known, owners))
     ),
   )
 
@@ -153,7 +155,9 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
           UPDATE group_owner SET node_id = ${to}, epoch = epoch + 1, changed_at = ${now}
           WHERE slot = ${slot} AND epoch = ${epoch} RETURNING slot`
         const owner = (yield* refresh).find((owner) => owner.slot === slot)
-        if (moved.length === 0 || owner === undefined) return yield* new StaleEpoch({ slot, epoch, inForce: owner?.epoch ?? 0 })
+        if (moved.length === 0 || owner === undefined) {
+          return yield* new StaleEpoch({ slot, epoch, inForce: owner?.epoch ?? 0 })
+        }
         return owner
       }),
     entityId: (id) => entityId(slot, id),
@@ -163,4 +167,5 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
 /** Claims the slot while it is built; wants the schema to be up to date. */
 export const layer = (
   options: OwnershipOptions,
-): Layer.Layer<Ownership, SqlError.SqlError | NoFreeSlot, SqlClient.SqlClient | NodeIdentity> => Layer.effect(Ownership, make(options))
+): Layer.Layer<Ownership, SqlError.SqlError | NoFreeSlot, SqlClient.SqlClient | NodeIdentity> =>
+  Layer.effect(Ownership, make(options))

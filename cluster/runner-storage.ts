@@ -7,15 +7,17 @@
  *
  * Invariants
  * 1. Ownership decides alone where a slot is served. That the owner's heartbeat is late does not matter to the owner itself.
- * 2. Sticky: while PostgreSQL is away, the shards of the slots this node serves stay. When it is back, ownership is read first; lost
- *    locks are taken again only for slots that are still ours, and only where nobody else holds them.
- * 3. `default` (workflows, singletons) stays fenced as the engine does it: no refreshed lock, no entity.
- * 4. Each virtual entry has a weight of its own, as the engine tells runners apart by address and weight.
+ * 2. Sticky: while PostgreSQL is away, the shards of the slots this node serves stay. When it is back, ownership is read first:
+ *    what was moved is given up, and for the rest the lost locks are taken again. A lock that is still held (by our own session of
+ *    before, until the server notices its end) is tried with each refresh; nobody else may want it, as ownership says.
+ * 3. An entity lives within one epoch: a slot that was moved away and back meanwhile is dropped and taken anew.
+ * 4. `default` (workflows, singletons) stays fenced as the engine does it: no refreshed lock, no entity.
+ * 5. Each virtual entry has a weight of its own, as the engine tells runners apart by address and weight.
  */
+import { type Slot, slots } from "#schema/ownership.ts"
 import { Cause, Duration, Effect, Layer } from "effect"
 import { ClusterError, Runner, RunnerStorage, type ShardId, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
 import type { SqlClient, SqlError } from "effect/sql"
-import { type Slot, slots } from "#schema/ownership.ts"
 import { Outage } from "./outage.ts"
 import { type Owner, Ownership } from "./ownership.ts"
 
@@ -48,50 +50,74 @@ export const withVirtualRunners = (
       const entry = byAddress.get(owner.address)
       const address = own ? self.address : entry?.[0].address
       if (address === undefined) return []
-      return [[Runner.make({ address, groups: [owner.slot], weight: weights.get(owner.slot)! }), own || entry?.[1] === true]]
+      return [[
+        Runner.make({ address, groups: [owner.slot], weight: weights.get(owner.slot)! }),
+        own || entry?.[1] === true,
+      ]]
     }),
   ]
 }
 
-/** Shards of the slots that `nodeId` serves. */
-const servedOf = (shards: ReadonlyArray<ShardId.ShardId>, owners: ReadonlyArray<Owner>, nodeId: string) => {
-  const served = new Set<string>(owners.flatMap((owner) => owner.nodeId === nodeId ? [owner.slot] : []))
-  return shards.filter((shard) => served.has(shard.group))
-}
-
-const decorate = Effect.fnUntraced(function*(base: Storage) {
+/** {@link layer} over another storage: `base` holds the locks. */
+export const decorate = Effect.fnUntraced(function*(base: Storage) {
   const ownership = yield* Ownership
   const outage = yield* Outage
   const config = yield* ShardingConfig.ShardingConfig
   // The engine gives a refresh one interval, of which it spends all if a server neither answers nor refuses; half leaves room.
-  const interval = Math.min(Duration.toMillis(config.shardLockRefreshInterval), Duration.toMillis(config.shardLockExpiration) / 3)
+  const interval = Math.min(
+    Duration.toMillis(config.shardLockRefreshInterval),
+    Duration.toMillis(config.shardLockExpiration) / 3,
+  )
   const patience = interval / 2
+  /** The epoch in which the shards of a group were acquired. */
+  const acquiredIn = new Map<string, number>()
 
-  const regain = (address: Runner.Runner["address"], lost: ReadonlyArray<ShardId.ShardId>) =>
+  /** Whether this node serves the shard's slot, still in the epoch in which it acquired the shard. */
+  const stillOurs = (owners: ReadonlyArray<Owner>) => {
+    const inForce = new Map<string, number>(
+      owners.flatMap((owner) => owner.nodeId === ownership.nodeId ? [[owner.slot, owner.epoch]] : []),
+    )
+    return ({ group }: ShardId.ShardId) => inForce.has(group) && inForce.get(group) === acquiredIn.get(group)
+  }
+
+  const acquire: Storage["acquire"] = (address, shardIds) =>
     Effect.gen(function*() {
-      const owners = yield* ClusterError.PersistenceError.refail(ownership.refresh)
-      const ours = servedOf(lost, owners, ownership.nodeId)
-      if (ours.length === 0) return []
-      const regained = yield* base.acquire(address, ours)
-      yield* Effect.logInfo(`${regained.length} of ${ours.length} lost shard locks taken again`)
-      return regained
+      const owners = yield* ownership.owners
+      const acquired = yield* base.acquire(address, shardIds)
+      for (const { group } of acquired) {
+        const owner = owners.find(({ slot, nodeId }) => slot === group && nodeId === ownership.nodeId)
+        if (owner !== undefined) acquiredIn.set(group, owner.epoch)
+      }
+      return acquired
+    })
+
+  const confirm = (address: Runner.Runner["address"], wanted: ReadonlyArray<ShardId.ShardId>) =>
+    Effect.gen(function*() {
+      const held = yield* base.refresh(address, wanted)
+      const lost = wanted.filter((shard) => shard.group !== "default" && !held.includes(shard))
+      const owners = yield* lost.length === 0 ?
+        ownership.owners :
+        ClusterError.PersistenceError.refail(ownership.refresh)
+      const ours = stillOurs(owners)
+      const kept = lost.filter(ours)
+      if (kept.length > 0) {
+        const regained = yield* base.acquire(address, kept)
+        yield* Effect.logInfo(`${regained.length} of ${kept.length} lost shard locks taken again`)
+      }
+      return [...held.filter((shard) => shard.group === "default" || ours(shard)), ...kept]
     })
 
   const refresh: Storage["refresh"] = (address, shardIds) => {
     const wanted = Array.from(shardIds)
     if (wanted.length === 0) return Effect.tap(base.refresh(address, wanted), outage.ended)
-    return base.refresh(address, wanted).pipe(
-      Effect.flatMap((held) => {
-        const lost = wanted.filter((shard) => !held.includes(shard))
-        return lost.length === 0 ? Effect.succeed(held) : Effect.map(regain(address, lost), (regained) => [...held, ...regained])
-      }),
+    return confirm(address, wanted).pipe(
       Effect.timeout(patience),
       Effect.tap(outage.ended),
       Effect.catchCause((cause) =>
         Effect.gen(function*() {
           if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
           yield* outage.began
-          const kept = servedOf(wanted, yield* ownership.owners, ownership.nodeId)
+          const kept = wanted.filter(stillOurs(yield* ownership.owners))
           if (kept.length === 0) return yield* new ClusterError.PersistenceError({ cause: Cause.squash(cause) })
           return kept
         })
@@ -104,8 +130,11 @@ const decorate = Effect.fnUntraced(function*(base: Storage) {
     getRunners: Effect.gen(function*() {
       const registered = yield* base.getRunners
       const owners = yield* ClusterError.PersistenceError.refail(ownership.refresh)
-      return config.runnerAddress._tag === "Some" ? withVirtualRunners(registered, owners, { nodeId: ownership.nodeId, address: config.runnerAddress.value }) : registered
+      return config.runnerAddress._tag === "Some" ?
+        withVirtualRunners(registered, owners, { nodeId: ownership.nodeId, address: config.runnerAddress.value }) :
+        registered
     }),
+    acquire,
     refresh,
     // The engine would repeat a failed release every 50 ms, for each shard of `default`.
     release: (address, shardId) => outage.outlast(base.release(address, shardId)),

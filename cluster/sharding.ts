@@ -83,7 +83,9 @@ const layerConfig = (options: ClusterOptions) =>
   )
 
 const layerOwnership = (options: ClusterOptions) =>
-  Layer.unwrap(Effect.map(listening, ({ port }) => Owners.layer({ name: options.name, address: `${options.host}:${port}` })))
+  Layer.unwrap(
+    Effect.map(listening, ({ port }) => Owners.layer({ name: options.name, address: `${options.host}:${port}` })),
+  )
 
 /** The engine of this node. Built when the database is there; once built it lives through outages of it. */
 export const layer = (options: ClusterOptions): Layer.Layer<

@@ -53,7 +53,8 @@ for (
 ) privateAddresses.addSubnet(net, prefix, "ipv6")
 
 /** Whether a numeric address cannot be reached from the public internet. */
-export const isPrivateAddress = (address: string): boolean => privateAddresses.check(address, isIPv6(address) ? "ipv6" : "ipv4")
+export const isPrivateAddress = (address: string): boolean =>
+  privateAddresses.check(address, isIPv6(address) ? "ipv6" : "ipv4")
 
 const checkHost = ({ host, allowPublic }: TransportOptions): Effect.Effect<void, TransportRefused> =>
   allowPublic ?
@@ -65,40 +66,44 @@ const checkHost = ({ host, allowPublic }: TransportOptions): Effect.Effect<void,
       const open = found.find(({ address }) => !isPrivateAddress(address))
       return open === undefined ?
         Effect.void :
-        Effect.fail(new TransportRefused({ host, detail: `${open.address} is public, and the transport is not encrypted` }))
+        Effect.fail(
+          new TransportRefused({ host, detail: `${open.address} is public, and the transport is not encrypted` }),
+        )
     }))
 
 /** Listens; what connects before the cluster is up waits. */
 export const layerServer = (options: TransportOptions): Layer.Layer<SocketServer.SocketServer, TransportRefused> =>
-  Layer.unwrap(Effect.as(
-    checkHost(options),
-    NodeSocketServer.layer({ host: options.host, port: options.port, noDelay: true }),
-  )).pipe(Layer.catch((error) =>
+  Layer.unwrap(
+    Effect.as(checkHost(options), NodeSocketServer.layer({ host: options.host, port: options.port, noDelay: true })),
+  ).pipe(Layer.catch((error) =>
     Layer.effectContext(Effect.fail(
-      error._tag === "TransportRefused" ? error : new TransportRefused({ host: options.host, detail: error.message }),
+      error._tag === "TransportRefused" ?
+        error :
+        new TransportRefused({ host: options.host, detail: error.message }),
     ))
   ))
 
 /** Connects to the other runners. */
-export const layerClients: Layer.Layer<Runners.RpcClientProtocol, never, RpcSerialization.RpcSerialization> = Layer.effect(
-  Runners.RpcClientProtocol,
-  Effect.gen(function*() {
-    const serialization = yield* RpcSerialization.RpcSerialization
-    return {
-      codecFor: serialization.codecFor,
-      make: Effect.fnUntraced(function*(address) {
-        const socket = yield* NodeSocket.makeNet({
-          openTimeout: "1 second",
-          timeout: 5_500,
-          noDelay: true,
-          host: address.host,
-          port: address.port,
-        })
-        return yield* RpcClient.makeProtocolSocket().pipe(
-          Effect.provideService(Socket.Socket, socket),
-          Effect.provideService(RpcSerialization.RpcSerialization, serialization),
-        )
-      }, Effect.orDie),
-    }
-  }),
-)
+export const layerClients: Layer.Layer<Runners.RpcClientProtocol, never, RpcSerialization.RpcSerialization> = Layer
+  .effect(
+    Runners.RpcClientProtocol,
+    Effect.gen(function*() {
+      const serialization = yield* RpcSerialization.RpcSerialization
+      return {
+        codecFor: serialization.codecFor,
+        make: Effect.fnUntraced(function*(address) {
+          const socket = yield* NodeSocket.makeNet({
+            openTimeout: "1 second",
+            timeout: 5_500,
+            noDelay: true,
+            host: address.host,
+            port: address.port,
+          })
+          return yield* RpcClient.makeProtocolSocket().pipe(
+            Effect.provideService(Socket.Socket, socket),
+            Effect.provideService(RpcSerialization.RpcSerialization, serialization),
+          )
+        }, Effect.orDie),
+      }
+    }),
+  )

@@ -12,9 +12,9 @@
  * 4. Where the operator gives a key and the file is there too, what was sealed under the file's key still opens: that is how
  *    one moves from the one to the other.
  */
+import { Vault, VaultError } from "#schema/vault.ts"
 import { Effect, FileSystem, Layer, type PlatformError, Redacted, Schema } from "effect"
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto"
-import { Vault, VaultError } from "#schema/vault.ts"
 
 /** The master key cannot be had; the node must not start, or it would make secrets nobody can read again. */
 export class MasterKeyUnusable extends Schema.TaggedError<MasterKeyUnusable>()("MasterKeyUnusable", {
@@ -80,7 +80,9 @@ const make = (sealing: Key, opening: ReadonlyMap<string, Key>): Vault["Service"]
         try: () => {
           const sealed = Buffer.from(body, "base64url")
           const end = sealed.length - tagBytes
-          const decipher = createDecipheriv("aes-256-gcm", key.secret, Buffer.from(nonce, "base64url"), { authTagLength: tagBytes })
+          const decipher = createDecipheriv("aes-256-gcm", key.secret, Buffer.from(nonce, "base64url"), {
+            authTagLength: tagBytes,
+          })
             .setAAD(associated(keyId, context))
             .setAuthTag(sealed.subarray(end))
           const secret = Buffer.concat([decipher.update(sealed.subarray(0, end)), decipher.final()])
@@ -124,7 +126,9 @@ export const layer = (options: VaultOptions): Layer.Layer<Vault, MasterKeyUnusab
     Vault,
     Effect.gen(function*() {
       const path = `${options.dataFolder}/master.key`
-      const kept = yield* readKeyFile(path).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(unusable(path)(error))))
+      const kept = yield* readKeyFile(path).pipe(
+        Effect.catchTag("PlatformError", (error) => Effect.fail(unusable(path)(error))),
+      )
       const keys = new Map<string, Key>()
       const remember = (master: Buffer) => {
         const key = deriveKey(master)
@@ -134,7 +138,10 @@ export const layer = (options: VaultOptions): Layer.Layer<Vault, MasterKeyUnusab
       if (options.masterKey !== null) {
         const given = parseMasterKey(Redacted.value(options.masterKey))
         if (given === null) {
-          return yield* new MasterKeyUnusable({ source: "option", detail: "expected 32 bytes in hexadecimal, base64 or base64url" })
+          return yield* new MasterKeyUnusable({
+            source: "option",
+            detail: "expected 32 bytes in hexadecimal, base64 or base64url",
+          })
         }
         if (kept !== null) remember(kept)
         return make(remember(given), keys)

@@ -6,10 +6,10 @@
  * 2. Once built it stays. An outage of PostgreSQL later on is each service's own affair: slots are sticky, queries answer 503.
  * 3. Its services are published (`actors/protocol/late.ts`) when all of them stand, and withdrawn before the first of them ends.
  */
-import { Cause, Clock, Context, Duration, Effect, Layer, type Redacted } from "effect"
-import { SqlClient } from "effect/sql"
 import type { HealthReporter } from "#actors/protocol/health.ts"
 import { Late } from "#actors/protocol/late.ts"
+import { Cause, Clock, Context, Duration, Effect, Layer, type Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import * as Database from "./database.ts"
 import { EmbeddedPostgres, layer as layerEmbedded } from "./host/postgres.ts"
 
@@ -51,7 +51,11 @@ export const keep = <A, E, R>(services: Layer.Layer<A, E, R>): Layer.Layer<never
     const loop = Effect.gen(function*() {
       let wait = firstWaitMs
       while (true) {
-        yield* once.pipe(Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell(explain(Cause.squash(cause)))))
+        yield* once.pipe(
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.interrupt : tell(explain(Cause.squash(cause)))
+          ),
+        )
         yield* Effect.sleep(wait)
         wait = Math.min(longestWaitMs, wait * 2)
       }
@@ -78,7 +82,10 @@ export const layerServer = (options: {
       DatabaseServer,
       Effect.map(EmbeddedPostgres, ({ state, url }) => ({
         url,
-        trouble: Effect.map(state, (now) => now._tag === "Running" ? null : now._tag === "Starting" ? "it is starting" : now.reason),
+        trouble: Effect.map(
+          state,
+          (now) => now._tag === "Running" ? null : now._tag === "Starting" ? "it is starting" : now.reason,
+        ),
       })),
     ).pipe(Layer.provide(layerEmbedded({ dataFolder: options.dataFolder })))
 
@@ -93,7 +100,10 @@ export const layerDatabase = (applicationName: string) =>
 export const databaseHealth: Effect.Effect<HealthReporter, never, Late | DatabaseServer> = Effect.gen(function*() {
   const late = yield* Late
   const server = yield* DatabaseServer
-  const ask = Effect.flatMap(late.get(SqlClient.SqlClient), (sql) => sql`SELECT 1`).pipe(Effect.timed, Effect.timeout("900 millis"))
+  const ask = Effect.flatMap(late.get(SqlClient.SqlClient), (sql) => sql`SELECT 1`).pipe(
+    Effect.timed,
+    Effect.timeout("900 millis"),
+  )
   return {
     name: "postgresql:responseTime",
     check: ask.pipe(

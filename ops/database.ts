@@ -25,7 +25,9 @@ export interface DatabaseOptions {
 }
 
 /** A pool of connections; fails when the server cannot be reached now. */
-export const layerClient = (options: DatabaseOptions): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
+export const layerClient = (
+  options: DatabaseOptions,
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
   PgClient.layer({
     url: options.url,
     applicationName: options.applicationName,
@@ -39,11 +41,14 @@ const folder = new URL("../actors/store/migrations/", import.meta.url)
 /** Every `NNNN_<slice>.ts` of the migrations folder; each exports by default an effect over `SqlClient`. */
 const loader: Migrator.Loader = Effect.tryPromise({
   try: () => readdir(folder),
-  catch: (cause) => new Migrator.MigrationError({ kind: "ImportError", message: "The migrations cannot be listed", cause }),
+  catch: (cause) =>
+    new Migrator.MigrationError({ kind: "ImportError", message: "The migrations cannot be listed", cause }),
 }).pipe(
   Effect.flatMap((names) =>
     Migrator.fromGlob(Object.fromEntries(
-      names.filter((name) => /^\d{4}_[a-z-]+\.ts$/.test(name)).map((name) => [name, () => import(new URL(name, folder).href)]),
+      names.filter((name) => /^\d{4}_[a-z-]+\.ts$/.test(name)).map((name) => [name, () =>
+        import(new URL(name, folder).href)]
+      ),
     ))
   ),
 )

@@ -11,16 +11,16 @@
  *    among it.
  * 3. At the end HTTP stops first, then the actors, then the recorder (which seals its files), then PostgreSQL.
  */
-import { Layer, type Redacted } from "effect"
-import { type FileSystem } from "effect"
-import type { MessageStorage, Runners, Sharding } from "effect/cluster"
-import type { SqlClient } from "effect/sql"
 import { Late } from "#actors/protocol/late.ts"
 import * as Identity from "#cluster/identity.ts"
 import type { Ownership } from "#cluster/ownership.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
 import type { Vault } from "#schema/vault.ts"
+import { Layer, type Redacted } from "effect"
+import { type FileSystem } from "effect"
+import type { MessageStorage, Runners, Sharding } from "effect/cluster"
+import type { SqlClient } from "effect/sql"
 import { type DatabaseServer, keep, layerDatabase, layerServer } from "./control.ts"
 import * as DataFolder from "./host/data-folder.ts"
 
@@ -36,7 +36,12 @@ export interface NodeOptions {
 export type NodeBase = Vault | Identity.NodeIdentity | DatabaseServer | Late | FileSystem.FileSystem
 
 /** What the services of (c) may ask for besides. */
-export type ControlBase = SqlClient.SqlClient | Sharding.Sharding | Runners.Runners | MessageStorage.MessageStorage | Ownership
+export type ControlBase =
+  | SqlClient.SqlClient
+  | Sharding.Sharding
+  | Runners.Runners
+  | MessageStorage.MessageStorage
+  | Ownership
 
 export interface NodeParts<Recorder, RecorderError, Control, ControlError, Http, HttpError> {
   readonly recorder: Layer.Layer<Recorder, RecorderError, NodeBase>
@@ -50,7 +55,11 @@ export type NodeFailure = DataFolder.DataFolderUnusable | Vaults.MasterKeyUnusab
 export const layer = <Recorder, RecorderError, Control, ControlError, Http, HttpError>(
   options: NodeOptions,
   parts: NodeParts<Recorder, RecorderError, Control, ControlError, Http, HttpError>,
-): Layer.Layer<Recorder | Http | Exclude<NodeBase, FileSystem.FileSystem>, NodeFailure | RecorderError | HttpError, FileSystem.FileSystem> => {
+): Layer.Layer<
+  Recorder | Http | Exclude<NodeBase, FileSystem.FileSystem>,
+  NodeFailure | RecorderError | HttpError,
+  FileSystem.FileSystem
+> => {
   const { dataFolder } = options
   const base = Layer.mergeAll(Late.layer, layerServer({ url: options.databaseUrl, dataFolder })).pipe(
     Layer.provideMerge(Identity.layer({ dataFolder })),

@@ -13,7 +13,10 @@ export const Slot = Schema.String.check(Schema.isPattern(/^n(?:[0-5]\d|6[0-3])$/
 export type Slot = typeof Slot.Type
 
 /** Every slot, in order. */
-export const slots: ReadonlyArray<Slot> = Array.from({ length: 64 }, (_, n) => Slot.make(`n${String(n).padStart(2, "0")}`))
+export const slots: ReadonlyArray<Slot> = Array.from(
+  { length: 64 },
+  (_, n) => Slot.make(`n${String(n).padStart(2, "0")}`),
+)
 
 const known: ReadonlySet<string> = new Set(slots)
 export const isSlot = (text: string): text is Slot => known.has(text)

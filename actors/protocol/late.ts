@@ -11,20 +11,21 @@
  * 2. What is published leaves with the scope that published it; a newer one is never removed by an older scope.
  * 3. A service that is missing from what was published is a mistake of the wiring: a defect, not a 503.
  */
-import { Context, Effect, Layer, type Scope, SubscriptionRef } from "effect"
 import { DependencyUnavailable } from "#schema/problem.ts"
+import { Context, Effect, Layer, type Scope, SubscriptionRef } from "effect"
 
 /** `S` if each member can be asked late, otherwise `never` at the member that cannot. */
 export type LateSafe<S> = {
-  readonly [K in keyof S]: S[K] extends (...args: infer _Args) => Effect.Effect<infer _A, infer E, infer _R>
-    ? DependencyUnavailable extends E ? S[K] : never
-    : never
+  readonly [K in keyof S]: S[K] extends (...args: infer _Args) => Effect.Effect<infer _A, infer E, infer _R> ?
+    DependencyUnavailable extends E ? S[K] : never :
+    never
 }
 
-const absent = () => new DependencyUnavailable({
-  dependency: "database",
-  message: "The database cannot be reached at the moment; recording goes on, try again later",
-})
+const absent = () =>
+  new DependencyUnavailable({
+    dependency: "database",
+    message: "The database cannot be reached at the moment; recording goes on, try again later",
+  })
 
 /** Where the late services are published. */
 export class Late extends Context.Service<Late, {
@@ -70,7 +71,9 @@ export const lateLayer = <I, S extends LateSafe<S> & object>(tag: Context.Key<I,
           if (known !== undefined) return known
           const member = (...args: ReadonlyArray<unknown>) =>
             Effect.flatMap(late.get(tag), (service) => {
-              const real = service[name as keyof S] as (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown, unknown>
+              const real = service[name as keyof S] as (
+                ...args: ReadonlyArray<unknown>
+              ) => Effect.Effect<unknown, unknown, unknown>
               return real(...args)
             })
           members.set(name, member)

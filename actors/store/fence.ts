@@ -6,9 +6,9 @@
  *    write that comes after the takeover sees the new epoch.
  * 2. Only the epoch in force passes: an older one is a former owner, a newer one was granted by nobody.
  */
+import { type Slot, StaleEpoch } from "#schema/ownership.ts"
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { type Slot, StaleEpoch } from "#schema/ownership.ts"
 
 /** Runs `write` in a transaction that holds `epoch` of `slot` in force. */
 export const fenced = <A, E, R>(
@@ -17,13 +17,11 @@ export const fenced = <A, E, R>(
 ): Effect.Effect<A, E | StaleEpoch | SqlError.SqlError, R | SqlClient.SqlClient> =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    return yield* sql.withTransaction(
-      Effect.gen(function*() {
-        const rows = yield* sql<{ readonly epoch: string | number | bigint }>`
+    return yield* sql.withTransaction(Effect.gen(function*() {
+      const rows = yield* sql<{ readonly epoch: string | number | bigint }>`
           SELECT epoch FROM group_owner WHERE slot = ${owner.slot} FOR SHARE`
-        const inForce = Number(rows[0]?.epoch ?? 0)
-        if (inForce !== owner.epoch) return yield* new StaleEpoch({ ...owner, inForce })
-        return yield* write
-      }),
-    )
+      const inForce = Number(rows[0]?.epoch ?? 0)
+      if (inForce !== owner.epoch) return yield* new StaleEpoch({ ...owner, inForce })
+      return yield* write
+    }))
   })

@@ -62,7 +62,8 @@ export const layer = (path: string): Layer.Layer<never, DataFolderUnusable> =>
     const attempt = <A>(run: () => Promise<A>) =>
       Effect.tryPromise({
         try: run,
-        catch: (cause) => new DataFolderUnusable({ path, detail: cause instanceof Error ? cause.message : String(cause) }),
+        catch: (cause) =>
+          new DataFolderUnusable({ path, detail: cause instanceof Error ? cause.message : String(cause) }),
       })
     const real = yield* attempt(async () => {
       await mkdir(path, { recursive: true, mode: 0o700 })
@@ -73,5 +74,7 @@ export const layer = (path: string): Layer.Layer<never, DataFolderUnusable> =>
       attempt(() => hold(holdName(real))),
       (server) => Effect.sync(() => server?.close()),
     )
-    if (server === null) return yield* new DataFolderUnusable({ path, detail: "another node is running on it" })
+    return yield* server === null ?
+      new DataFolderUnusable({ path, detail: "another node is running on it" }) :
+      Effect.void
   }))

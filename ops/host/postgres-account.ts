@@ -24,7 +24,9 @@ const run = promisify(execFile)
 /** `id` asks whatever the system keeps its users in; it is part of every system we run on. */
 const lookUp = (name: string): Effect.Effect<Account | null> =>
   attempt("look up an account", async () => {
-    const [uid, gid] = await Promise.all(["-u", "-g"].map(async (what) => Number((await run("id", [what, "--", name])).stdout)))
+    const [uid, gid] = await Promise.all(
+      ["-u", "-g"].map(async (what) => Number((await run("id", [what, "--", name])).stdout)),
+    )
     return { uid: uid!, gid: gid! }
   }).pipe(Effect.orElseSucceed(() => null))
 

@@ -32,7 +32,9 @@ export const packageFolder: Effect.Effect<string, PostgresError> = Effect.suspen
   const platform = `${process.platform}-${process.arch}`
   const name = packages[platform]
   if (name === undefined) {
-    return Effect.fail(new PostgresError({ step: "find its programs", detail: `there are none for ${platform}; use an outside server` }))
+    return Effect.fail(
+      new PostgresError({ step: "find its programs", detail: `there are none for ${platform}; use an outside server` }),
+    )
   }
   return Effect.try({
     try: () => join(dirname(createRequire(import.meta.url).resolve(name)), ".."),
@@ -86,7 +88,11 @@ const copyOnce = async (folder: string, copies: string, version: string): Promis
 }
 
 /** The programs of the package in `folder`, ready to run under `account`. */
-export const prepareBinaries = (folder: string, account: Account | null, copies: string): Effect.Effect<Binaries, PostgresError> =>
+export const prepareBinaries = (
+  folder: string,
+  account: Account | null,
+  copies: string,
+): Effect.Effect<Binaries, PostgresError> =>
   attempt("prepare its programs", async () => {
     const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as { readonly version: string }
     const linked = await makeLinks(folder)

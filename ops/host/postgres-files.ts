@@ -46,7 +46,10 @@ export const layoutOf = (dataFolder: string): Layout => {
 export const environment = { LC_ALL: "C", TZ: "UTC", PATH: "/usr/local/bin:/usr/bin:/bin" }
 
 /** How the programs are told where `data` is: a descriptor to inherit as number 3, and the path they see. */
-export const dataAs = (account: Account | null, path: string): { readonly argument: string; readonly inherit: boolean } =>
+export const dataAs = (
+  account: Account | null,
+  path: string,
+): { readonly argument: string; readonly inherit: boolean } =>
   account !== null && process.platform === "linux" ?
     { argument: "/proc/self/fd/3", inherit: true } :
     { argument: path, inherit: false }
@@ -72,7 +75,11 @@ const runToEnd = (
         child.stderr!.setEncoding("utf8").on("data", (text: string) => said = (said + text).slice(-2000))
         child.once("error", (cause) => resume(Effect.fail(new PostgresError({ step, detail: cause.message }))))
         child.once("close", (code, signal) =>
-          resume(code === 0 ? Effect.void : Effect.fail(new PostgresError({ step, detail: `ended with ${code ?? signal}: ${said.trim()}` }))))
+          resume(
+            code === 0 ?
+              Effect.void :
+              Effect.fail(new PostgresError({ step, detail: `ended with ${code ?? signal}: ${said.trim()}` })),
+          ))
         child.stdin!.on("error", () => undefined).end(how.input ?? "")
         return Effect.sync(() => child.kill("SIGKILL"))
       }),
@@ -136,12 +143,17 @@ const makeData = (layout: Layout, binaries: Binaries, account: Account | null, p
 
 /** Statements as superuser, while no server runs; one a line. */
 const singleUser = (binaries: Binaries, account: Account | null, data: string, statements: ReadonlyArray<string>) =>
-  runToEnd(
-    "prepare its database",
-    binaries.postgres,
-    ["--single", "-j", "-D", dataAs(account, data).argument, "-c", "exit_on_error=on", "-c", "log_checkpoints=off", "postgres"],
-    { account, data, input: statements.map((statement) => `${statement};\n\n`).join("") },
-  )
+  runToEnd("prepare its database", binaries.postgres, [
+    "--single",
+    "-j",
+    "-D",
+    dataAs(account, data).argument,
+    "-c",
+    "exit_on_error=on",
+    "-c",
+    "log_checkpoints=off",
+    "postgres",
+  ], { account, data, input: statements.map((statement) => `${statement};\n\n`).join("") })
 
 /**
  * Makes what is missing and checks what is there. Only while no server runs on `data`.
@@ -168,8 +180,10 @@ export const prepareFiles = (
       yield* singleUser(binaries, account, layout.data, [`ALTER ROLE nightjar PASSWORD '${plain}'`])
     }
     // Written last: if this process dies before, the next start finds no password and gives the role another one.
-    yield* attempt("keep its password", () => kept === null ? writeSecret(layout.password, plain) : chmod(layout.password, 0o600))
-    yield* attempt("write its login rules", () => writeFile(join(layout.data, "pg_hba.conf"), loginRules))
+    yield* attempt("keep its password", () =>
+      kept === null ? writeSecret(layout.password, plain) : chmod(layout.password, 0o600))
+    yield* attempt("write its login rules", () =>
+      writeFile(join(layout.data, "pg_hba.conf"), loginRules))
     return password
   })
 
@@ -202,7 +216,9 @@ export const choosePort = (layout: Layout): Effect.Effect<number, PostgresError>
     const kept = yield* readPort(layout)
     if (kept !== null && (yield* tryPort(kept)) !== null) return kept
     const free = yield* tryPort(0)
-    if (free === null) return yield* new PostgresError({ step: "choose a port", detail: "none can be listened on at 127.0.0.1" })
+    if (free === null) {
+      return yield* new PostgresError({ step: "choose a port", detail: "none can be listened on at 127.0.0.1" })
+    }
     yield* attempt("keep its port", () => writeFile(layout.port, `${free}\n`, { mode: 0o600 }))
     return free
   })

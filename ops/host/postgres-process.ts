@@ -29,7 +29,9 @@ export const parsePidFile = (text: string): PidFile | null => {
   const lines = text.split("\n")
   const pid = Number(lines[0])
   const port = Number(lines[3])
-  return Number.isSafeInteger(pid) && pid > 1 ? { pid, port: Number.isInteger(port) ? port : 0, ready: lines[7]?.trim() === "ready" } : null
+  return Number.isSafeInteger(pid) && pid > 1 ?
+    { pid, port: Number.isInteger(port) ? port : 0, ready: lines[7]?.trim() === "ready" } :
+    null
 }
 
 export interface Postmaster {
@@ -85,6 +87,7 @@ const tuning: Readonly<Record<string, string>> = {
   wal_level: "minimal",
   max_wal_senders: "0",
   max_replication_slots: "0",
+  max_logical_replication_workers: "0",
   min_wal_size: "32MB",
   max_wal_size: "256MB",
   jit: "off",
@@ -111,7 +114,11 @@ export const postmasterArguments = (account: Account | null, layout: Layout, por
 ]
 
 /** Whether the running server was started as we would start it now, by the same programs. */
-export const startedAlike = (layout: Layout, binaries: Binaries, args: ReadonlyArray<string>): Effect.Effect<boolean, PostgresError> =>
+export const startedAlike = (
+  layout: Layout,
+  binaries: Binaries,
+  args: ReadonlyArray<string>,
+): Effect.Effect<boolean, PostgresError> =>
   attempt("look at a running server", () => readFile(join(layout.data, "postmaster.opts"), "utf8")).pipe(
     // As postmaster.c writes it: the program, then each argument in double quotes.
     Effect.map((text) => text.trim() === [binaries.postgres, ...args.map((arg) => `"${arg}"`)].join(" ")),
@@ -153,7 +160,10 @@ export const spawnPostmaster = (
 export const awaitExit = (postmaster: Postmaster): Effect.Effect<void> => {
   const { child, pid } = postmaster
   if (child === null) {
-    return Effect.sync(() => alive(pid)).pipe(Effect.repeat({ schedule: Schedule.spaced("500 millis"), while: (running) => running }), Effect.asVoid)
+    return Effect.sync(() => alive(pid)).pipe(
+      Effect.repeat({ schedule: Schedule.spaced("500 millis"), while: (running) => running }),
+      Effect.asVoid,
+    )
   }
   return Effect.callback((resume) => {
     if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
@@ -170,7 +180,10 @@ export const awaitReady = (postmaster: Postmaster, layout: Layout): Effect.Effec
     Effect.repeat({ schedule: Schedule.spaced("20 millis"), until: (ready) => ready }),
     Effect.asVoid,
     Effect.raceFirst(
-      awaitExit(postmaster).pipe(Effect.andThen(lastWords(layout)), Effect.flatMap((words) => new PostgresError({ step: "start", detail: words }))),
+      awaitExit(postmaster).pipe(
+        Effect.andThen(lastWords(layout)),
+        Effect.flatMap((words) => new PostgresError({ step: "start", detail: words })),
+      ),
     ),
   )
 
@@ -200,7 +213,9 @@ const ended = (postmaster: Postmaster, layout: Layout): Effect.Effect<boolean> =
 export const stopPostmaster = (postmaster: Postmaster, layout: Layout): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (yield* ended(postmaster, layout)) return
-    for (const [name, patience] of [["SIGINT", "10 seconds"], ["SIGQUIT", "5 seconds"], ["SIGKILL", "5 seconds"]] as const) {
+    for (
+      const [name, patience] of [["SIGINT", "10 seconds"], ["SIGQUIT", "5 seconds"], ["SIGKILL", "5 seconds"]] as const
+    ) {
       yield* signal(postmaster.pid, name)
       const end = yield* awaitExit(postmaster).pipe(Effect.timeoutOption(patience))
       if (end._tag === "Some") return

@@ -9,7 +9,18 @@
  * 3. The port is chosen once a process; a reconnecting pool always finds the server where it was.
  * 4. Its log is bounded: beyond {@link logLimit} bytes it becomes `log.1`, which it replaces.
  */
-import { Clock, Context, Deferred, Effect, Layer, Random, Redacted, type Scope, type Stream, SubscriptionRef } from "effect"
+import {
+  Clock,
+  Context,
+  Deferred,
+  Effect,
+  Layer,
+  Random,
+  Redacted,
+  type Scope,
+  type Stream,
+  SubscriptionRef,
+} from "effect"
 import { copyFile, mkdir, stat, truncate } from "node:fs/promises"
 import { accountFor } from "./postgres-account.ts"
 import { findBinaries } from "./postgres-binaries.ts"
@@ -73,15 +84,24 @@ const plan = (options: PostgresOptions, layout: Layout, fixedPort: number | null
       const left: Postmaster = { pid: running.pid, child: null }
       const password = yield* readPassword(layout)
       const port = fixedPort ?? (yield* readPort(layout))
-      if (password !== null && port !== null && (yield* startedAlike(layout, binaries, postmasterArguments(account, layout, port)))) {
+      if (
+        password !== null && port !== null &&
+        (yield* startedAlike(layout, binaries, postmasterArguments(account, layout, port)))
+      ) {
         return { postmaster: Effect.succeed(left), port, password }
       }
-      yield* Effect.logInfo(`Stopping a PostgreSQL that was left running (process ${left.pid}) to start it as it should be`)
+      yield* Effect.logInfo(
+        `Stopping a PostgreSQL that was left running (process ${left.pid}) to start it as it should be`,
+      )
       yield* stopPostmaster(left, layout)
     }
     const password = yield* prepareFiles(layout, binaries, account)
     const port = fixedPort ?? (yield* choosePort(layout))
-    return { postmaster: spawnPostmaster(binaries, account, layout, postmasterArguments(account, layout, port)), port, password }
+    return {
+      postmaster: spawnPostmaster(binaries, account, layout, postmasterArguments(account, layout, port)),
+      port,
+      password,
+    }
   })
 
 const boundLog = (layout: Layout): Effect.Effect<void> =>
@@ -107,21 +127,27 @@ const make = (options: PostgresOptions): Effect.Effect<EmbeddedPostgres["Service
         const adopted = postmaster.child === null
         yield* Effect.logInfo(`PostgreSQL ${adopted ? "adopted" : "started"} (process ${postmaster.pid}, port ${port})`)
         yield* SubscriptionRef.set(state, { _tag: "Running", pid: postmaster.pid, port, adopted })
-        yield* Deferred.succeed(url, Redacted.make(`postgres://nightjar:${Redacted.value(password)}@127.0.0.1:${port}/nightjar`))
-        yield* Effect.raceFirst(awaitExit(postmaster), Effect.forever(Effect.andThen(Effect.sleep("1 minute"), boundLog(layout))))
+        yield* Deferred.succeed(
+          url,
+          Redacted.make(`postgres://nightjar:${Redacted.value(password)}@127.0.0.1:${port}/nightjar`),
+        )
+        yield* Effect.raceFirst(
+          awaitExit(postmaster),
+          Effect.forever(Effect.andThen(Effect.sleep("1 minute"), boundLog(layout))),
+        )
         return `it ended: ${yield* lastWords(layout)}`
       })
 
     /** One life of the server, from its start to its end, and why it ended; it is stopped if we are interrupted. */
     const serve = Effect.suspend(() => plan(options, layout, fixedPort)).pipe(
       Effect.flatMap((planned) =>
-        Effect.acquireUseRelease(
-          planned.postmaster,
-          (postmaster) => serving(planned, postmaster),
-          (postmaster) => stopPostmaster(postmaster, layout),
-        )
+        Effect.acquireUseRelease(planned.postmaster, (postmaster) =>
+          serving(planned, postmaster), (postmaster) =>
+          stopPostmaster(postmaster, layout))
       ),
-      Effect.catch((error) => Effect.succeed(error.message)),
+      Effect.catch((error) =>
+        Effect.succeed(error.message)
+      ),
     )
 
     const supervise = Effect.gen(function*() {
@@ -148,4 +174,5 @@ const make = (options: PostgresOptions): Effect.Effect<EmbeddedPostgres["Service
   }).pipe(Effect.annotateLogs({ module: "postgres" }))
 
 /** Never fails and returns at once; the server comes up beside. */
-export const layer = (options: PostgresOptions): Layer.Layer<EmbeddedPostgres> => Layer.effect(EmbeddedPostgres, make(options))
+export const layer = (options: PostgresOptions): Layer.Layer<EmbeddedPostgres> =>
+  Layer.effect(EmbeddedPostgres, make(options))

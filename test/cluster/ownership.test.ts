@@ -1,14 +1,14 @@
 /** Slots, entity ids, virtual runners, services that come late, addresses of the transport: what needs no process. */
-import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { Runner, RunnerAddress } from "effect/cluster"
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import { lowestFree, type Owner } from "#cluster/ownership.ts"
 import { shardGroups, withVirtualRunners } from "#cluster/runner-storage.ts"
 import { isPrivateAddress } from "#cluster/socket.ts"
 import { NodeId } from "#schema/common.ts"
 import { entityId, isSlot, parseEntityId, shardGroupOf, Slot, slots } from "#schema/ownership.ts"
-import { DependencyUnavailable } from "#schema/problem.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Runner, RunnerAddress } from "effect/cluster"
 
 describe("slots", () => {
   it("are 64, in the order that lock numbers come from", () => {
@@ -39,7 +39,8 @@ describe("slots", () => {
 describe("virtual runners", () => {
   const node = (n: number) => NodeId.make(`01900000-0000-7000-8000-00000000000${n}`)
   const address = (n: number) => RunnerAddress.make("10.0.0.1", 5000 + n)
-  const registered = (n: number, healthy = true) => [Runner.make({ address: address(n), groups: ["default"], weight: 1 }), healthy] as const
+  const registered = (n: number, healthy = true) =>
+    [Runner.make({ address: address(n), groups: ["default"], weight: 1 }), healthy] as const
   const owner = (slot: string, n: number, home = n): Owner => ({
     slot: Slot.make(slot),
     nodeId: node(n),
@@ -52,7 +53,11 @@ describe("virtual runners", () => {
   const self = { nodeId: node(1), address: address(1) }
 
   it("stand at the address of the owner, each with a weight of its own", () => {
-    const runners = withVirtualRunners([registered(1), registered(2)], [owner("n00", 1), owner("n01", 2), owner("n02", 2, 3)], self)
+    const runners = withVirtualRunners([registered(1), registered(2)], [
+      owner("n00", 1),
+      owner("n01", 2),
+      owner("n02", 2, 3),
+    ], self)
     expect(groupsAt(runners, 1)).toEqual(["default", "n00"])
     expect(groupsAt(runners, 2)).toEqual(["default", "n01", "n02"])
     expect(new Set(runners.slice(2).map(([runner]) => runner.weight)).size).toBe(3)
@@ -90,7 +95,9 @@ describe("services that come late", () => {
       const publish = (text: string) =>
         Effect.gen(function*() {
           const scope = yield* Scope.make()
-          yield* late.publish(Context.make(Greeter, { greet: (name) => Effect.succeed(text + name) })).pipe(Scope.provide(scope))
+          yield* late.publish(Context.make(Greeter, { greet: (name) => Effect.succeed(text + name) })).pipe(
+            Scope.provide(scope),
+          )
           return Scope.close(scope, Exit.void)
         })
       const endFirst = yield* publish("hello ")
@@ -114,7 +121,19 @@ describe("services that come late", () => {
 
 describe("transport", () => {
   it("tells private addresses from public ones", () => {
-    for (const address of ["127.0.0.1", "10.1.2.3", "172.31.255.255", "192.168.0.1", "169.254.1.1", "100.64.0.1", "::1", "fd00::1", "fe80::1"]) {
+    for (
+      const address of [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.31.255.255",
+        "192.168.0.1",
+        "169.254.1.1",
+        "100.64.0.1",
+        "::1",
+        "fd00::1",
+        "fe80::1",
+      ]
+    ) {
       expect(isPrivateAddress(address), address).toBe(true)
     }
     for (const address of ["0.0.0.0", "::", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2001:db8::1"]) {

@@ -1,16 +1,27 @@
 /** The embedded PostgreSQL: first start, restart, adoption after a crash of the node, death and return, login rules. */
+import { migrate } from "#ops/database.ts"
+import { packageFolder, prepareBinaries } from "#ops/host/postgres-binaries.ts"
+import { alive, parsePidFile } from "#ops/host/postgres-process.ts"
+import { EmbeddedPostgres, layer, type PostgresState } from "#ops/host/postgres.ts"
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted, Scope, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { execFileSync } from "node:child_process"
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { migrate } from "#ops/database.ts"
-import { packageFolder, prepareBinaries } from "#ops/host/postgres-binaries.ts"
-import { EmbeddedPostgres, layer, type PostgresState } from "#ops/host/postgres.ts"
-import { alive, parsePidFile } from "#ops/host/postgres-process.ts"
 
 const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-postgres-"))),
@@ -38,13 +49,15 @@ const running = (server: EmbeddedPostgres["Service"]) =>
   )
 
 const query = <A, E>(server: EmbeddedPostgres["Service"], use: Effect.Effect<A, E, SqlClient.SqlClient>) =>
-  Effect.flatMap(server.url, (url) => use.pipe(Effect.provide(PgClient.layer({ url, maxConnections: 2, connectTimeout: "5 seconds" }))))
+  Effect.flatMap(
+    server.url,
+    (url) => use.pipe(Effect.provide(PgClient.layer({ url, maxConnections: 2, connectTimeout: "5 seconds" }))),
+  )
 
 const put = (n: number) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql`INSERT INTO kept VALUES (${n})`)
 const makeTable = Effect.flatMap(SqlClient.SqlClient, (sql) => sql`CREATE TABLE kept (n int)`)
-const count = Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ n: number }>`SELECT count(*)::int AS n FROM kept`).pipe(
-  Effect.map((rows) => rows[0]!.n),
-)
+const count = Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ n: number }>`SELECT count(*)::int AS n FROM kept`)
+  .pipe(Effect.map((rows) => rows[0]!.n))
 
 it.live("starts, keeps rows over a clean restart, and stops with its scope", () =>
   Effect.gen(function*() {
@@ -80,14 +93,23 @@ it.live("lets nobody in but its own role with its own password", () =>
     ]
     for (const { username, password, database } of tries) {
       const exit = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT 1`).pipe(
-        Effect.provide(PgClient.layer({ host: "127.0.0.1", port: Number(url.port), username, database, password: Redacted.make(password) })),
+        Effect.provide(PgClient.layer({
+          host: "127.0.0.1",
+          port: Number(url.port),
+          username,
+          database,
+          password: Redacted.make(password),
+        })),
         Effect.exit,
       )
       expect(Exit.isFailure(exit), `${username} on ${database}`).toBe(true)
     }
     const [role] = yield* query(
       server,
-      Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user`),
+      Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user`,
+      ),
     )
     expect(role).toEqual({ rolsuper: false, rolcreaterole: false, rolcreatedb: false })
   }))
@@ -130,7 +152,14 @@ const crashNode = (folder: string, how: { readonly uid?: number; readonly gid?: 
   Effect.promise(async () => {
     const { spawn } = await import("node:child_process")
     const root = new URL("../..", import.meta.url).pathname
-    const child = spawn(process.execPath, ["--input-type=module", "-e", nodeScript, "--", folder, join(folder, "copies")], {
+    const child = spawn(process.execPath, [
+      "--input-type=module",
+      "-e",
+      nodeScript,
+      "--",
+      folder,
+      join(folder, "copies"),
+    ], {
       ...how,
       cwd: root,
       stdio: ["ignore", "pipe", "pipe"],
@@ -156,11 +185,10 @@ const crashNode = (folder: string, how: { readonly uid?: number; readonly gid?: 
     child.kill("SIGKILL")
     await ended
     return pid
-  }).pipe(
-    Effect.tap((pid) => Effect.addFinalizer(() => Effect.sync(() => alive(pid) && process.kill(pid, "SIGQUIT")))),
-  )
+  }).pipe(Effect.tap((pid) => Effect.addFinalizer(() => Effect.sync(() => alive(pid) && process.kill(pid, "SIGQUIT")))))
 
-const startTime = (pid: number) => process.platform === "linux" ? readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[21] : String(pid)
+const startTime = (pid: number) =>
+  process.platform === "linux" ? readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[21] : String(pid)
 
 it.live("adopts the server a killed node left behind", () =>
   Effect.gen(function*() {
@@ -207,44 +235,59 @@ it.live("never signals a process that only has the old process id", () =>
 
 const asRoot = process.getuid?.() === 0 && process.platform === "linux"
 
-it.live.skipIf(!asRoot)("runs for root although a folder above the data is closed to others (needs root)", () =>
-  Effect.gen(function*() {
-    const folder = yield* temporaryFolder
-    chmodSync(folder, 0o700)
-    const inner = join(folder, "deep/node")
-    mkdirSync(inner, { recursive: true })
-    const { server } = yield* startServer(inner)
-    const { pid } = yield* running(server)
-    expect(statSync(`/proc/${pid}`).uid).not.toBe(0)
-    yield* query(server, Effect.andThen(makeTable, put(1)))
-    expect(yield* query(server, count)).toBe(1)
-  }))
+it.live.skipIf(!asRoot)(
+  "runs for root although a folder above the data is closed to others (needs root)",
+  () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryFolder
+      chmodSync(folder, 0o700)
+      const inner = join(folder, "deep/node")
+      mkdirSync(inner, { recursive: true })
+      const { server } = yield* startServer(inner)
+      const { pid } = yield* running(server)
+      expect(statSync(`/proc/${pid}`).uid).not.toBe(0)
+      yield* query(server, Effect.andThen(makeTable, put(1)))
+      expect(yield* query(server, count)).toBe(1)
+    }),
+)
 
-it.live.skipIf(!asRoot)("takes over what a node of another account left running (needs root)", () =>
-  Effect.gen(function*() {
-    const folder = yield* temporaryFolder
-    const nobody = { uid: 65534, gid: 65534 }
-    chownSync(folder, nobody.uid, nobody.gid)
-    const pid = yield* crashNode(folder, nobody)
-    expect(statSync(`/proc/${pid}`).uid).toBe(nobody.uid)
-    const { server } = yield* startServer(folder)
-    const state = yield* running(server)
-    expect(statSync(`/proc/${state.pid}`).uid).toBe(nobody.uid)
-    expect(alive(pid)).toBe(state.pid === pid)
-  }))
+it.live.skipIf(!asRoot)(
+  "takes over what a node of another account left running (needs root)",
+  () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryFolder
+      const nobody = { uid: 65534, gid: 65534 }
+      chownSync(folder, nobody.uid, nobody.gid)
+      const pid = yield* crashNode(folder, nobody)
+      expect(statSync(`/proc/${pid}`).uid).toBe(nobody.uid)
+      const { server } = yield* startServer(folder)
+      const state = yield* running(server)
+      expect(statSync(`/proc/${state.pid}`).uid).toBe(nobody.uid)
+      expect(alive(pid)).toBe(state.pid === pid)
+    }),
+)
 
-it.live.skipIf(!asRoot)("copies the programs where the account cannot reach them (needs root)", () =>
-  Effect.gen(function*() {
-    const folder = yield* temporaryFolder
-    chmodSync(folder, 0o755)
-    const copies = join(folder, "copies")
-    const closed = join(folder, "closed")
-    mkdirSync(closed, { mode: 0o700 })
-    cpSync(yield* packageFolder, closed, { recursive: true, verbatimSymlinks: true })
-    const nobody = { uid: 65534, gid: 65534 }
-    const { postgres, major } = yield* prepareBinaries(closed, nobody, copies)
-    expect(postgres.startsWith(copies)).toBe(true)
-    expect(execFileSync(postgres, ["--version"], { ...nobody, cwd: "/", encoding: "utf8" })).toContain(`PostgreSQL) ${major}.`)
-    expect(yield* prepareBinaries(closed, nobody, copies)).toEqual({ postgres, major, initdb: join(dirname(postgres), "initdb") })
-    expect((yield* prepareBinaries(closed, null, copies)).postgres.startsWith(closed)).toBe(true)
-  }))
+it.live.skipIf(!asRoot)(
+  "copies the programs where the account cannot reach them (needs root)",
+  () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryFolder
+      chmodSync(folder, 0o755)
+      const copies = join(folder, "copies")
+      const closed = join(folder, "closed")
+      mkdirSync(closed, { mode: 0o700 })
+      cpSync(yield* packageFolder, closed, { recursive: true, verbatimSymlinks: true })
+      const nobody = { uid: 65534, gid: 65534 }
+      const { postgres, major } = yield* prepareBinaries(closed, nobody, copies)
+      expect(postgres.startsWith(copies)).toBe(true)
+      expect(execFileSync(postgres, ["--version"], { ...nobody, cwd: "/", encoding: "utf8" })).toContain(
+        `PostgreSQL) ${major}.`,
+      )
+      expect(yield* prepareBinaries(closed, nobody, copies)).toEqual({
+        postgres,
+        major,
+        initdb: join(dirname(postgres), "initdb"),
+      })
+      expect((yield* prepareBinaries(closed, null, copies)).postgres.startsWith(closed)).toBe(true)
+    }),
+)

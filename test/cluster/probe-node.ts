@@ -5,13 +5,6 @@
  * `{ id, ask: entityId }`, `{ id, move: { slot, nodeId, epoch } }`, `{ id, write: { slot, epoch } }`, `{ id, owners: true }`,
  * `{ id, self: true }` → `{ id, value }` or `{ id, error }`
  */
-import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
-import { ClusterSchema, Entity } from "effect/cluster"
-import { Rpc } from "effect/rpc"
-import { SqlClient } from "effect/sql"
-import { randomUUID } from "node:crypto"
-import { createInterface } from "node:readline"
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import { fenced } from "#actors/store/fence.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
@@ -20,6 +13,13 @@ import { layer } from "#ops/node.ts"
 import { NodeId } from "#schema/common.ts"
 import { shardGroupOf, Slot } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
+import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import { SqlClient } from "effect/sql"
+import { randomUUID } from "node:crypto"
+import { createInterface } from "node:readline"
 
 const options = JSON.parse(process.argv[2]!) as {
   readonly dataFolder: string
@@ -28,7 +28,10 @@ const options = JSON.parse(process.argv[2]!) as {
 }
 
 const Answer = Schema.Struct({ nodeId: Schema.String, boot: Schema.String, count: Schema.Int })
-const Probe = Entity.make("Probe", [Rpc.make("Who", { success: Answer })]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
+const Probe = Entity.make("Probe", [Rpc.make("Who", { success: Answer })]).annotate(
+  ClusterSchema.ShardGroup,
+  shardGroupOf,
+)
 
 const ProbeEntity = Probe.toLayer(
   Effect.gen(function*() {
@@ -101,13 +104,17 @@ const Lines = Layer.effectDiscard(Effect.gen(function*() {
     Effect.sync(() =>
       lines.on("line", (line) => {
         const request = JSON.parse(line) as Request
-        Effect.runForkWith(context)(answer(request).pipe(
-          Effect.match({
-            onSuccess: (value) => ({ id: request.id, value }),
-            onFailure: (error) => ({ id: request.id, error: error._tag }),
-          }),
-          Effect.flatMap((reply) => Effect.sync(() => process.stdout.write(`${JSON.stringify(reply)}\n`))),
-        ))
+        Effect.runForkWith(context)(
+          answer(request).pipe(
+            Effect.match({
+              onSuccess: (value) => ({ id: request.id, value }),
+              onFailure: (error) => ({ id: request.id, error: error._tag }),
+            }),
+            Effect.flatMap((reply) =>
+              Effect.sync(() => process.stdout.write(`${JSON.stringify(reply)}\n`))
+            ),
+          ),
+        )
       })
     ),
     () => Effect.sync(() => lines.close()),

@@ -28,7 +28,9 @@ export interface ProbeNode {
 const root = new URL("../..", import.meta.url).pathname
 
 /** A node process; killed with the scope. */
-export const startNode = (options: { readonly dataFolder: string; readonly databaseUrl: string | null; readonly name: string }) =>
+export const startNode = (
+  options: { readonly dataFolder: string; readonly databaseUrl: string | null; readonly name: string },
+) =>
   Effect.acquireRelease(
     Effect.sync((): ProbeNode => {
       const child = spawn(process.execPath, [join(root, "test/cluster/probe-node.ts"), JSON.stringify(options)], {
@@ -40,7 +42,10 @@ export const startNode = (options: { readonly dataFolder: string; readonly datab
       const waiting = new Map<number, (reply: Reply) => void>()
       child.stderr.on("data", (text) => said += text)
       createInterface({ input: child.stdout }).on("line", (line) => {
-        if (!line.startsWith("{")) return void (said += `${line}\n`)
+        if (!line.startsWith("{")) {
+          said += `${line}\n`
+          return
+        }
         const reply = JSON.parse(line) as Reply & { readonly id: number }
         waiting.get(reply.id)?.(reply)
         waiting.delete(reply.id)
@@ -55,17 +60,22 @@ export const startNode = (options: { readonly dataFolder: string; readonly datab
             waiting.set(id, (reply) => resume(Effect.succeed(reply)))
             child.stdin.write(`${JSON.stringify({ ...request, id })}\n`)
           }),
-        end: (signal) => Effect.promise(() => {
-          child.kill(signal)
-          return ended
-        }),
+        end: (signal) =>
+          Effect.promise(() => {
+            child.kill(signal)
+            return ended
+          }),
       }
     }),
     (node) => node.process.exitCode === null && node.process.signalCode === null ? node.end("SIGKILL") : Effect.void,
   )
 
 /** Repeats `effect` every 50 ms until it holds, at most about 60 s. */
-export const eventually = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean): Effect.Effect<A, E | Error, R> =>
+export const eventually = <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E, R>,
+  holds: (value: A) => boolean,
+): Effect.Effect<A, E | Error, R> =>
   effect.pipe(
     Effect.repeat({ schedule: Schedule.spaced("50 millis"), until: holds }),
     Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.fail(new Error(`never came: ${what}`)) }),

@@ -1,4 +1,7 @@
 /** The vault and the identity it keeps: what opens, what does not, and what happens to their files. */
+import * as Identity from "#cluster/identity.ts"
+import * as Vaults from "#cluster/vault.ts"
+import { Vault } from "#schema/vault.ts"
 import { NodeFileSystem } from "@effect/platform-node"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -6,9 +9,6 @@ import { sign, verify } from "node:crypto"
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Identity from "#cluster/identity.ts"
-import * as Vaults from "#cluster/vault.ts"
-import { Vault } from "#schema/vault.ts"
 
 const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-vault-"))),
@@ -23,9 +23,11 @@ const vaultOf = (dataFolder: string, masterKey: string | null = null) =>
 
 const identityOf = (dataFolder: string, masterKey: string | null = null) =>
   Identity.NodeIdentity.pipe(
-    Effect.provide(Identity.layer({ dataFolder }).pipe(
-      Layer.provide(Vaults.layer({ dataFolder, masterKey: masterKey === null ? null : Redacted.make(masterKey) })),
-    )),
+    Effect.provide(
+      Identity.layer({ dataFolder }).pipe(
+        Layer.provide(Vaults.layer({ dataFolder, masterKey: masterKey === null ? null : Redacted.make(masterKey) })),
+      ),
+    ),
     Effect.provide(NodeFileSystem.layer),
   )
 
@@ -126,7 +128,9 @@ describe("identity", () => {
       expect(again.transfer.privateKey.asymmetricKeyType).toBe("x25519")
       expect(statSync(join(folder, "identity.json")).mode & 0o777).toBe(0o600)
       expect(readFileSync(join(folder, "identity.json"), "utf8"))
-        .not.toContain(first.signing.privateKey.export({ format: "der", type: "pkcs8" }).toString("base64").slice(0, 20))
+        .not.toContain(
+          first.signing.privateKey.export({ format: "der", type: "pkcs8" }).toString("base64").slice(0, 20),
+        )
       expect(readdirSync(folder).toSorted()).toEqual(["identity.json", "master.key"])
     }))
 
