@@ -10,6 +10,7 @@ import { Console, Effect, Layer, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
+import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -84,7 +85,8 @@ const control = (settings: Settings) => {
     RecordStates.layer,
     RecordPurge.layer,
   )
-  const services = Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer).pipe(
+  const services = CameraAccess.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer)),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),

@@ -3,6 +3,7 @@
  * the first second. A slice adds its service here.
  */
 import { Auth } from "#actors/protocol/auth.ts"
+import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { Recordings } from "#actors/protocol/record.ts"
@@ -13,6 +14,8 @@ import { Layer } from "effect"
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
   lateLayer(Idempotency),
+  lateLayer(Cameras),
+  lateLayer(StreamAccess),
   lateLayer(Recordings),
   lateLayer(Search),
   lateLayer(Replays),
