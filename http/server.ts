@@ -58,6 +58,15 @@ const listening = (options: ServerOptions) =>
     return Layer.provideMerge(Layer.effectDiscard(cutAfterGrace(server)), NodeHttpServer.layer(() => server, listen))
   }))
 
+/** The reference loads no fonts and offers nothing that lives on its maker's servers. */
+const offline = {
+  withDefaultFonts: false,
+  showDeveloperTools: "never",
+  telemetry: false,
+  agent: { disabled: true },
+  mcp: { disabled: true },
+}
+
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
 
 /** One paragraph a problem code: what `type` of a problem document points to. */
@@ -81,7 +90,7 @@ const problemsPage = () => {
 }
 
 const reference = Layer.mergeAll(
-  HttpApiScalar.layer(Api, { path: "/docs", scalar: { withDefaultFonts: false } }),
+  HttpApiScalar.layer(Api, { path: "/docs", scalar: offline }),
   HttpRouter.add("GET", "/docs/problems", Effect.sync(problemsPage)),
 )
 

@@ -41,16 +41,20 @@ export const namedTokens = Layer.succeed(AccessTokens, {
 })
 
 const unasked = () => Effect.die(new Error("Nobody should ask for this here"))
-export const noAuth = Layer.succeed(Auth, {
-  login: unasked,
-  refresh: unasked,
-  logout: unasked,
-  heartbeat: unasked,
-  profile: unasked,
-  updateProfile: unasked,
-  changeUsername: unasked,
-  changePassword: unasked,
-})
+/** Sign-in of which only some members are expected to be asked. */
+export const authWith = (members: Partial<Auth["Service"]>) =>
+  Layer.succeed(Auth, {
+    login: unasked,
+    refresh: unasked,
+    logout: unasked,
+    heartbeat: unasked,
+    profile: unasked,
+    updateProfile: unasked,
+    changeUsername: unasked,
+    changePassword: unasked,
+    ...members,
+  })
+export const noAuth = authWith({})
 
 /** A service of which nothing is expected but to be there. */
 export const unaskedService = <I, S extends object>(tag: Context.Key<I, S>): Layer.Layer<I> =>
