@@ -7,7 +7,8 @@
  *     postgres/data/      the database; mode 0700, owned by the account that runs it; the unix socket is in it too
  *
  * Invariants
- * 1. `data` appears whole or not at all: it is made as `data.new` and renamed.
+ * 1. `data` appears whole or not at all: it is made as `data.new-…` and renamed. Each try has a name of its own, as an initdb that
+ *    a killed node left behind may still be writing to the earlier one.
  * 2. Only the role `nightjar` may log in, with its password (SCRAM-SHA-256, RFC 7677), to its own database; it is no superuser. The
  *    superuser has no way in but the single-user mode of somebody who owns the files.
  * 3. No folder above `data` need be open to the account: on Linux the programs get `data` as an inherited descriptor and see it
@@ -16,7 +17,7 @@
 import { Effect, Redacted } from "effect"
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { chmod, chown, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises"
+import { chmod, chown, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import type { Account } from "./postgres-account.ts"
@@ -114,11 +115,13 @@ const loginRules = [
 
 const makeData = (layout: Layout, binaries: Binaries, account: Account | null, password: string) =>
   Effect.gen(function*() {
-    const draft = `${layout.data}.new`
-    yield* attempt("make its folder", async () => {
-      await rm(draft, { recursive: true, force: true })
-      await mkdir(draft, { mode: 0o700 })
-      if (account !== null) await chown(draft, account.uid, account.gid)
+    const draft = yield* attempt("make its folder", async () => {
+      for (const name of await readdir(layout.folder)) {
+        if (name.startsWith("data.new-")) await rm(join(layout.folder, name), { recursive: true, force: true })
+      }
+      const made = await mkdtemp(join(layout.folder, "data.new-"))
+      if (account !== null) await chown(made, account.uid, account.gid)
+      return made
     })
     const { argument } = dataAs(account, draft)
     yield* runToEnd("initdb", binaries.initdb, [
