@@ -284,3 +284,9 @@ export const describeSettings = (
       source: environment[one.name] === undefined ? "default" as const : "environment" as const,
       meaning: one.meaning,
     })))
+
+/** The environment of a process that the product starts: this one's, with some settings of its own. */
+export const childEnvironment = (own: Readonly<Record<string, string>>): Record<string, string | undefined> => ({
+  ...process.env,
+  ...own,
+})

@@ -1,0 +1,190 @@
+/**
+ * What the pages ask of the node: the typed client behind plain functions, and the access token's life.
+ *
+ * Invariants
+ * 1. The access token is kept in memory alone; a 401 refreshes it once, then the person is asked to sign in again.
+ * 2. Lists are read whole, page by page, up to {@link mostPages} pages.
+ */
+import { Effect, Redacted } from "effect"
+import { type Client, makeClient } from "#http/contract/client.ts"
+import type { Profile } from "#schema/auth.ts"
+import type { Camera } from "#schema/camera.ts"
+import type { Interval, RecordingToken } from "#schema/common.ts"
+import type { Recording } from "#schema/record-config.ts"
+import type { CameraInput } from "./parts/camera-form.tsx"
+
+const mostPages = 20
+
+let accessToken: string | null = null
+let signedOut: () => void = () => undefined
+const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location.origin, token: () => accessToken }))
+
+const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> => Effect.runPromise(ask(await client))
+
+const tagOf = (error: unknown): string =>
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : ""
+
+/** A failure in words for a person. */
+export const messageOf = (error: unknown): string =>
+  tagOf(error) === "HttpClientError" ? "The recorder does not answer" : error instanceof Error ? error.message : String(error)
+
+let refreshing: Promise<Profile> | null = null
+
+/** One refresh at a time: a refresh token is used up by its first use. */
+const refresh = (): Promise<Profile> => {
+  refreshing ??= run((api) => api.auth.refresh({ payload: {} })).then(({ body }) => {
+    accessToken = body.accessToken
+    return body.user
+  }).finally(() => {
+    refreshing = null
+  })
+  return refreshing
+}
+
+/** As {@link run}, for a signed-in user. */
+const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> => {
+  try {
+    return await run(ask)
+  } catch (error) {
+    if (tagOf(error) !== "Unauthenticated") throw error
+    await refresh().catch((failure: unknown) => {
+      if (tagOf(failure) === "InvalidRefreshToken") signedOut()
+      throw failure
+    })
+    return run(ask)
+  }
+}
+
+/** Called when the session has ended and cannot be refreshed. */
+export const whenSignedOut = (listener: () => void): void => {
+  signedOut = listener
+}
+
+export const signIn = async (username: string, password: string): Promise<Profile> => {
+  const { body } = await run((api) => api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } }))
+  accessToken = body.accessToken
+  return body.user
+}
+
+/** Takes up the session that the cookie holds, if any. */
+export const signedInAgain = (): Promise<Profile> => refresh()
+
+export const signOut = async (): Promise<void> => {
+  await call((api) => api.auth.logout())
+  accessToken = null
+}
+
+interface PageQuery {
+  readonly limit: number
+  readonly cursor?: string
+}
+
+const everything = async <A, E>(
+  page: (api: Client, query: PageQuery) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly nextCursor: string | null }, E>,
+): Promise<ReadonlyArray<A>> => {
+  const items: Array<A> = []
+  let query: PageQuery = { limit: 500 }
+  for (let count = 0; count < mostPages; count++) {
+    const next = await call((api) => page(api, query))
+    items.push(...next.items)
+    if (next.nextCursor === null) break
+    query = { limit: 500, cursor: next.nextCursor }
+  }
+  return items
+}
+
+export const listCameras = () => everything((api, query) => api.camera.cameras({ query }))
+export const listRecordings = () => everything((api, query) => api.record.recordings({ query }))
+
+const streamsOf = (input: CameraInput) => [
+  { role: "main" as const, sourceUrl: input.sourceUrl, transport: input.transport },
+  ...(input.subUrl === "" ? [] : [{ role: "sub" as const, sourceUrl: input.subUrl, transport: input.transport }]),
+]
+
+const credentials = (input: CameraInput) => ({
+  username: input.username === "" ? null : input.username,
+  ...(input.password === "" ? {} : { password: Redacted.make(input.password) }),
+})
+
+export const addCamera = async (input: CameraInput): Promise<void> => {
+  const { body: camera } = await call((api) =>
+    api.camera.addCamera({ headers: {}, payload: { name: input.name, driver: "rtsp", ...credentials(input), streams: streamsOf(input) } })
+  )
+  const channel = camera.channels[0]
+  if (!input.record || channel === undefined) return
+  await call((api) =>
+    api.record.createRecording({
+      headers: {},
+      payload: { channelId: channel.id, mode: "continuous", enabled: true, retentionDays: input.retentionDays },
+    })
+  )
+}
+
+export const changeCamera = async (camera: Camera, input: CameraInput): Promise<void> => {
+  await call((api) =>
+    api.camera.updateCamera({
+      params: { id: camera.id },
+      headers: {},
+      payload: { name: input.name, description: camera.description, enabled: camera.enabled, ...credentials(input) },
+    })
+  )
+  const channel = camera.channels[0]
+  if (channel === undefined) return
+  for (const wanted of streamsOf(input)) {
+    const known = channel.streams.find((stream) => stream.role === wanted.role)
+    if (known === undefined) {
+      await call((api) => api.camera.addStream({ params: { channel_id: channel.id }, headers: {}, payload: wanted }))
+    } else if (known.sourceUrl !== wanted.sourceUrl || known.transport !== wanted.transport) {
+      const { role: _, ...change } = wanted
+      await call((api) =>
+        api.camera.updateStream({ params: { stream_id: known.id }, headers: {}, payload: { ...change, enabled: known.enabled } })
+      )
+    }
+  }
+  const dropped = channel.streams.find((stream) => stream.role === "sub")
+  if (input.subUrl === "" && dropped !== undefined) {
+    await call((api) => api.camera.deleteStream({ params: { stream_id: dropped.id }, headers: {} }))
+  }
+}
+
+/** Deletes the camera, and before it the recordings given, with their footage. */
+export const deleteCamera = async (camera: Camera, recordings: ReadonlyArray<Recording>): Promise<void> => {
+  for (const one of recordings) await call((api) => api.record.deleteRecording({ params: { id: one.id }, headers: {} }))
+  await call((api) => api.camera.deleteCamera({ params: { id: camera.id }, headers: {} }))
+}
+
+export const toggleRecording = (recording: Recording) =>
+  call((api) => api.record.toggleRecording({ params: { id: recording.id }, headers: {}, payload: { enabled: !recording.enabled } }))
+
+export const keepFor = (recording: Recording, retentionDays: number) => {
+  const { enabled, maxBytes, mode, postEventSeconds, preEventSeconds, schedule } = recording
+  return call((api) =>
+    api.record.updateRecording({
+      params: { id: recording.id },
+      headers: {},
+      payload: { enabled, maxBytes, mode, postEventSeconds, preEventSeconds, schedule, retentionDays },
+    })
+  )
+}
+
+export const timelineOf = (recordingToken: RecordingToken, interval: Interval) =>
+  call((api) => api.search.timeline({ params: { recordingToken }, query: interval }))
+
+/** A replay session; without `end` it grows with the recording. */
+export const openReplay = async (recordingToken: RecordingToken, start: number, end?: number, speed?: number) => {
+  const { body } = await call((api) =>
+    api.replay.uri({
+      headers: {},
+      payload: {
+        recordingToken,
+        start: Math.round(start),
+        ...(end === undefined ? {} : { end: Math.round(end) }),
+        ...(speed === undefined ? {} : { speed }),
+      },
+    })
+  )
+  return body
+}
+
+export const listFolders = async () => (await call((api) => api.record.refreshPartitions())).items
+export const nodeHealth = () => call((api) => api.health.healthDetailed())

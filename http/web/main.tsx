@@ -1,0 +1,11 @@
+/** The dashboard's entry. */
+import { createRoot } from "react-dom/client"
+import { App } from "./app.tsx"
+import { SessionGate } from "./session.tsx"
+import "./style.css"
+
+createRoot(document.getElementById("root")!).render(
+  <SessionGate>
+    <App />
+  </SessionGate>,
+)
