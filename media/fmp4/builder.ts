@@ -99,6 +99,11 @@ class Builder {
     return this.order.heldBytes() + this.pictureBytes + (this.audio?.heldBytes() ?? 0)
   }
 
+  /** A clock before 1970 or between two milliseconds is not one that can be stored. */
+  private wallMs(videoTicks: number): number {
+    return Math.max(0, Math.round(this.options.wallMs(videoTicks)))
+  }
+
   private newOrder() {
     return makeDecodeOrder(this.maxTicks, (unit, ticks) => this.add(unit, ticks))
   }
@@ -139,8 +144,8 @@ class Builder {
     if (first === undefined) return
     this.pictureBytes -= pictures.reduce((sum, picture) => sum + picture.data.length, 0)
     const offset = this.offset ?? 0
-    const startMs = this.borderMs ?? this.options.wallMs(first.decodeTicks - offset)
-    const endMs = Math.max(startMs + 1, this.options.wallMs(endTicks - offset))
+    const startMs = this.borderMs ?? this.wallMs(first.decodeTicks - offset)
+    const endMs = Math.max(startMs + 1, this.wallMs(endTicks - offset))
     const audio = this.audio?.take(offset, this.runStart, endTicks) ?? []
     const { discontinuity } = this
     this.borderMs = endMs

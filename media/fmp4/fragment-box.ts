@@ -6,14 +6,15 @@
  *
  *      0 size, "uuid", 16 bytes of type          52 decode time of the first picture (8)
  *     24 version (1)                              60 duration in ticks (4)
- *     25 flags: 1 key, 2 discontinuity            64 CRC-32 of the payload
+ *     25 flags: 1 key, 2 discontinuity            64 sample of the payload (4)
  *     26 pictures (2)                             68 CRC-32 of the head: everything before this field,
  *     28 length of the head (4)                      then `moof` and the header of `mdat`
  *     32 length of the fragment (4)
  *     36 start, 44 end: epoch ms (8 each)
  *
  * Invariants
- * 1. A head whose checksum holds was written whole; a fragment whose payload checksum also holds is whole.
+ * 1. A head whose checksum holds was written whole; a fragment whose sample also holds has lost no page of its payload. (A
+ *    checksum over all of the payload would cost as much as writing it; what a power cut takes, it takes by pages.)
  * 2. Total: any bytes give a line or null.
  */
 import { crc32 } from "node:zlib"
@@ -42,7 +43,8 @@ export interface FragmentLine {
   /** Length of everything before the payload. */
   readonly headBytes: number
   readonly bytes: number
-  readonly payloadCrc: number
+  /** See {@link samplePayload}. */
+  readonly sample: number
 }
 
 /** Fills the first {@link lineBytes} of `head`; the rest of it must be complete. */
@@ -57,8 +59,22 @@ export const putFragmentLine = (head: Buffer, line: FragmentLine): void => {
   putU64(head, line.endMs, 44)
   putU64(head, line.decodeTicks, 52)
   head.writeUInt32BE(line.durationTicks, 60)
-  head.writeUInt32BE(line.payloadCrc, 64)
+  head.writeUInt32BE(line.sample, 64)
   head.writeUInt32BE(headCrc(head, line.headBytes), 68)
+}
+
+/** A page of 4 KiB holds at least 15 samples, wherever the payload begins in it. */
+const samplePitch = 256
+
+/** FNV-1a over every 256th byte of the payload, from its first on; the bytes may lie in any number of parts. */
+export const samplePayload = (parts: ReadonlyArray<Uint8Array>): number => {
+  let hash = 0x811c_9dc5
+  let ahead = 0
+  for (const part of parts) {
+    for (; ahead < part.length; ahead += samplePitch) hash = Math.imul(hash ^ part[ahead]!, 0x0100_0193)
+    ahead -= part.length
+  }
+  return hash >>> 0
 }
 
 const headCrc = (head: Uint8Array, length: number): number =>
@@ -89,6 +105,6 @@ export const readFragmentLine = (bytes: Uint8Array): FragmentLine | null => {
     discontinuity: ((bytes[25] ?? 0) & 2) !== 0,
     headBytes,
     bytes: total,
-    payloadCrc: getU32(bytes, 64),
+    sample: getU32(bytes, 64),
   }
 }

@@ -6,11 +6,10 @@
  * 2. In `mdat` all pictures come first, then all audio frames: one `trun` a track.
  * 3. Pictures are referenced, neighbours in memory as one part; audio frames, which are small, are copied into one part.
  */
-import { crc32 } from "node:zlib"
 import type { Fragment } from "../storage.ts"
 import type { AudioFrame } from "./audio-track.ts"
 import { putU64 } from "./bytes.ts"
-import { lineBytes, putFragmentLine } from "./fragment-box.ts"
+import { lineBytes, putFragmentLine, samplePayload } from "./fragment-box.ts"
 import { audioTrackId, videoTrackId } from "./init-writer.ts"
 
 export interface Picture {
@@ -175,7 +174,6 @@ export const writeFragment = (content: FragmentContent): Fragment => {
     discontinuity: content.discontinuity,
     bytes: front.length + videoBytes + audioBytes,
   }
-  const payloadCrc = payload.reduce((crc, part) => crc32(part, crc), 0)
-  putFragmentLine(front, { ...line, headBytes: front.length, payloadCrc })
+  putFragmentLine(front, { ...line, headBytes: front.length, sample: samplePayload(payload) })
   return { ...line, parts: [front, ...payload] }
 }

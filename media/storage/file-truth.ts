@@ -3,11 +3,17 @@
  *
  * Invariants
  * 1. Every whole fragment is found, also behind damaged bytes and also without an index.
- * 2. Of what a power cut can have spoilt (the last {@link verifiedBytes}) the payload's checksum is proven too.
+ * 2. Of what a power cut can have spoilt (the last {@link verifiedBytes}) the payload's sample is proven too.
  */
 import type { FileHandle } from "node:fs/promises"
-import { crc32 } from "node:zlib"
-import { claimedHeadBytes, type FragmentLine, fragmentMark, lineBytes, readFragmentLine } from "../fmp4/fragment-box.ts"
+import {
+  claimedHeadBytes,
+  type FragmentLine,
+  fragmentMark,
+  lineBytes,
+  readFragmentLine,
+  samplePayload,
+} from "../fmp4/fragment-box.ts"
 import { type FileDescription, readIdentity } from "../fmp4/identity-box.ts"
 import { type InitPart, readInit } from "../fmp4/init-reader.ts"
 import type { IndexEntry } from "../storage.ts"
@@ -81,11 +87,11 @@ const nextMark = async (file: FileHandle, from: number, size: number): Promise<n
   return size
 }
 
-/** The payload's checksum of a whole fragment. */
+/** A fragment that is whole in its payload too. */
 const payloadHolds = async (file: FileHandle, entry: IndexEntry): Promise<boolean> => {
   const bytes = await readAt(file, entry.offset, entry.bytes)
   const line = readFragmentLine(bytes)
-  return line !== null && line.bytes === bytes.length && crc32(bytes.subarray(line.headBytes)) === line.payloadCrc
+  return line !== null && line.bytes === bytes.length && samplePayload([bytes.subarray(line.headBytes)]) === line.sample
 }
 
 /** Whole fragments from `from` on. `afterHole`: the first of them does not continue what stands before it. */

@@ -14,6 +14,8 @@ import { checkMarker, claimFolder, type Registry } from "./marker.ts"
 import type { FolderOptions } from "./options.ts"
 
 export const errorHoldMs = 15_000
+/** After a write found the disk full, this much above the floor is worth another try at once. */
+const roomAgainBytes = 16 * 1024 * 1024
 /** How long an overflow of a write queue is remembered. */
 const slowHoldMs = 60_000
 /** A probe that takes longer means that the disk does not answer. */
@@ -115,7 +117,8 @@ export class Folder {
   /** After a measurement: full, slow or well. What a failed write said stands for a while. */
   private judge(now: number): void {
     if (this.room < 0) return this.set("full", `${this.freeBytes} bytes free, the floor is ${this.options.floorBytes}`)
-    if (now < this.heldUntil && this.state !== "missing") return
+    const hasRoomAgain = this.state === "full" && this.room >= roomAgainBytes
+    if (now < this.heldUntil && this.state !== "missing" && !hasRoomAgain) return
     if (now < this.slowUntil) this.set("slow", this.state === "slow" ? this.detail : "writes are behind")
     else this.set("ok", "")
   }

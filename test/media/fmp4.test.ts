@@ -149,7 +149,7 @@ describe("fragments", () => {
     for (const fragment of build(parameters, units).fragments) {
       const bytes = Buffer.concat(fragment.parts)
       assert.strictEqual(bytes.length, fragment.bytes)
-      const { headBytes: _, payloadCrc: __, ...line } = readFragmentLine(bytes)!
+      const { headBytes: _, sample: __, ...line } = readFragmentLine(bytes)!
       const { parts: ___, ...rest } = fragment
       assert.deepStrictEqual(line, rest)
       assert.deepStrictEqual(scanBoxes(bytes, 0, bytes.length).map((box) => box.type), ["uuid", "moof", "mdat"])

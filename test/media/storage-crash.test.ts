@@ -12,10 +12,10 @@ const pictureBytes = 4
 
 describe("after a crash", () => {
   /** What a process that was killed leaves: media, and an index without seal. */
-  const crashed = (n: number, count: number) =>
+  const crashed = (n: number, count: number, bytes = pictureBytes) =>
     Effect.gen(function*() {
       const root = yield* temporary
-      const file = yield* life(optionsIn(root), (storage) => write(storage, n, t0, count, 0, pictureBytes))
+      const file = yield* life(optionsIn(root), (storage) => write(storage, n, t0, count, 0, bytes))
       const base = baseOf(root, file)
       const media = readFileSync(`${base}.mp4`)
       const index = readFileSync(`${base}.idx`)
@@ -82,12 +82,19 @@ describe("after a crash", () => {
       }
     }), 60_000)
 
-  it.effect("with zeros where the last fragments should be (a power cut), those before them are kept", () =>
+  it.effect("with a page of zeros where media should be (a power cut), the fragments before it are kept", () =>
     Effect.gen(function*() {
-      const { base, entries, media, root, unsealed } = yield* crashed(1, 4)
-      const zeroed = Buffer.from(media)
-      zeroed.fill(0, entries[2]!.offset + entries[2]!.bytes - 10)
-      assert.deepStrictEqual(yield* mend(root, base, zeroed, unsealed), entries.slice(0, 2))
+      const page = 4096
+      const { base, entries, media, root, unsealed } = yield* crashed(1, 4, 2_000)
+      const first = Math.ceil(entries[2]!.offset / page) * page
+      for (let at = first; at + page <= entries[3]!.offset; at += page) {
+        const zeroed = Buffer.from(media)
+        zeroed.fill(0, at, at + page)
+        const hole = [...entries.slice(0, 2), { ...entries[3]!, discontinuity: true }]
+        assert.deepStrictEqual(yield* mend(root, base, zeroed, unsealed), hole)
+        zeroed.fill(0, at)
+        assert.deepStrictEqual(yield* mend(root, base, zeroed, unsealed), entries.slice(0, 2))
+      }
     }))
 
   it.effect("with a damaged head in the middle, the fragments behind it are kept and marked", () =>
