@@ -14,7 +14,7 @@ export const uuid7From = (ms: number, word: () => number): string => {
 export const uuid7: Effect.Effect<string> = Effect.gen(function*() {
   const ms = yield* Clock.currentTimeMillis
   const words: Array<number> = []
-  for (let i = 0; i < 5; i++) words.push(yield* Random.nextIntBetween(0, 0x10000))
+  for (let i = 0; i < 5; i++) words.push(yield* Random.nextIntBetween(0, 0xffff))
   let next = 0
   return uuid7From(ms, () => words[next++] ?? 0)
 })
