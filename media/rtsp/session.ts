@@ -132,8 +132,9 @@ const setupTcp = Effect.fnUntraced(function*(session: Session, media: ChosenMedi
     ["Transport", `RTP/AVP/TCP;unicast;interleaved=${channel}-${channel + 1}`],
   ])
   afterSetup(session, response)
-  const told = header(response.head, "transport")
-  const [rtp, rtcp] = (told === null ? null : parseTransport(told).interleaved) ?? [channel, channel + 1]
+  const told = parseTransport(header(response.head, "transport") ?? "").interleaved
+  // A camera that names the channels of another track again sends on those that it was asked for.
+  const [rtp, rtcp] = told === null || session.inputs[told[0]] !== null ? [channel, channel + 1] : told
   session.inputs[rtp] = session.rtp(media.kind)
   session.inputs[rtcp] = session.rtcp(media.kind)
   session.routes.push({ kind: media.kind, sendRtcp: (packet) => connection.sendPacket(rtcp, packet) })
