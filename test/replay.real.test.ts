@@ -7,20 +7,11 @@ import { missing } from "./peers/installed.ts"
 import { serving } from "./replay-server.ts"
 
 const run = promisify(execFile)
+
 /** Packets of each stream as ffprobe's own HLS reader gets them. */
 const probe = async (url: string) => {
-  const { stdout } = await run("ffprobe", [
-    ...[
-      "-v",
-      "error",
-      "-count_packets",
-      "-show_entries",
-      "stream=codec_name,nb_read_packets,width,height",
-      "-of",
-      "json",
-      url,
-    ],
-  ])
+  const shown = "-v error -count_packets -show_entries stream=codec_name,nb_read_packets,width,height -of json"
+  const { stdout } = await run("ffprobe", [...shown.split(" "), url])
   const { streams } = JSON.parse(stdout) as {
     streams: Array<{ codec_name: string; nb_read_packets: string; width?: number; height?: number }>
   }
@@ -33,23 +24,9 @@ const probe = async (url: string) => {
 
 /** Pictures that come out of a GStreamer HLS reader. */
 const gstPictures = async (url: string, parser: string) => {
-  const { stdout } = await run("gst-launch-1.0", [
-    ...["-v", "souphttpsrc", `location=${url}`, "!", "hlsdemux", "!", "qtdemux", "name=demux"],
-    ...[
-      "demux.video_0",
-      "!",
-      "queue",
-      "!",
-      parser,
-      "!",
-      "identity",
-      "name=count",
-      "silent=false",
-      "!",
-      "fakesink",
-      "sync=false",
-    ],
-  ], { maxBuffer: 1 << 28, timeout: 120_000 })
+  const counted = `queue ! ${parser} ! identity name=count silent=false ! fakesink sync=false`
+  const pipeline = `-v souphttpsrc location=${url} ! hlsdemux ! qtdemux name=demux demux.video_0 ! ${counted}`
+  const { stdout } = await run("gst-launch-1.0", pipeline.split(" "), { maxBuffer: 1 << 28, timeout: 120_000 })
   return stdout.split("\n").filter((line) => line.includes("count: last-message = chain")).length
 }
 

@@ -37,7 +37,7 @@ window.look = () => ({ ...seen, time: v.currentTime, ended: v.ended, pictures: v
   cues: [...v.textTracks].flatMap((track) => [...(track.cues ?? [])].map((cue) => [cue.startTime, cue.text])) })
 </script>`
 
-const look = (page: Page) => page.evaluate("look()") as Promise<Seen>
+const look = (page: Page) => page.evaluate<Seen>("look()")
 
 /** Looks again and again until it holds; the last look either way. */
 const until = async (page: Page, holds: (seen: Seen) => boolean, attempts = 150): Promise<Seen> => {
