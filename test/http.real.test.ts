@@ -77,6 +77,78 @@ live("interrupts the work of a caller who hangs up", () =>
     yield* interrupted.await
   }))
 
+live(
+  "ends the work of a caller with an idempotency key who hangs up, and keeps the answer for the retry",
+  () =>
+    Effect.gen(function*() {
+      const begun = yield* Latch.make()
+      const go = yield* Latch.make()
+      const done = yield* Latch.make()
+      let runs = 0
+      const { base } = yield* start({
+        changePassword: () =>
+          Effect.gen(function*() {
+            runs += 1
+            yield* begun.open
+            yield* go.await
+            yield* done.open
+          }),
+      })
+      const change = (signal?: AbortSignal) =>
+        fetch(`${base}/auth/api/v1/auth/password`, {
+          method: "POST",
+          headers: { "content-type": "application/json", "authorization": "Bearer admin", "idempotency-key": "k" },
+          body: JSON.stringify({ currentPassword: "old password", newPassword: "a new password" }),
+          ...(signal === undefined ? {} : { signal }),
+        })
+      const abort = new AbortController()
+      const first = change(abort.signal).catch(() => null)
+      yield* begun.await
+      abort.abort()
+      yield* Effect.promise(() => first)
+      assert.strictEqual((yield* Effect.promise(() => change())).status, 409, "still running")
+      yield* go.open
+      yield* done.await
+      const again = yield* Effect.promise(async () => {
+        for (;;) {
+          const response = await change()
+          if (response.status !== 409) return response
+        }
+      })
+      assert.strictEqual(again.status, 204)
+      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      assert.strictEqual(runs, 1)
+    }),
+)
+
+live("survives paths that are no paths", () =>
+  Effect.gen(function*() {
+    const { port } = yield* start({}, { dashboard: import.meta.dirname })
+    const get = (path: string) =>
+      Effect.callback<number>((resume) => {
+        const call = request({ port, path, headers: { accept: "text/html" } })
+        call.on("response", (response) => {
+          response.resume()
+          resume(Effect.succeed(response.statusCode ?? 0))
+        })
+        call.end()
+      })
+    for (
+      const path of [
+        "/%zz",
+        "/%00",
+        "/..%5c..%5cetc",
+        "//etc/passwd",
+        "/assets/../../package.json",
+        "/assets/%2e%2e/%2e%2e/package.json",
+        "/%ff",
+      ]
+    ) {
+      const status = yield* get(path)
+      assert.isTrue(status >= 400 && status < 500, `${path}: ${status}`)
+    }
+  }))
+
 live("refuses a body beyond the limit also when its length was not told", () =>
   Effect.gen(function*() {
     const { port } = yield* start({}, { maxBodyBytes: 4096 })

@@ -17,7 +17,7 @@ import {
   UsernameTaken,
 } from "#schema/auth.ts"
 import { VersionConflict } from "#schema/problem.ts"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 import { ifMatch, versioned } from "./conventions.ts"
@@ -33,7 +33,7 @@ const LoginBody = Schema.Struct({
   username: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256)),
   password: givenPassword,
   /** Browsers: keep the refresh token in an `HttpOnly; SameSite=Strict` cookie instead of the answer. */
-  cookie: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  cookie: Schema.optionalKey(Schema.Boolean),
 })
 
 /** Without `refreshToken` the cookie is taken. */

@@ -19,15 +19,14 @@ export const nightjar = HttpApi.make("nightjar").annotate(HttpApi.ParseOptions, 
 
 /** Query members of a list; spread them: `query: { ...pageQuery, name: Schema.optionalKey(Schema.String) }`. */
 export const pageQuery = {
-  limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500 })).pipe(
-    Schema.withDecodingDefaultKey(Effect.succeed(100)),
-  ),
+  /** 100 if left out. */
+  limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500 }))),
   cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(1024))),
 } as const
 
 /** From a decoded query to what services take. */
-export const pageRequest = (query: { readonly limit: number; readonly cursor?: string }): PageRequest => ({
-  limit: query.limit,
+export const pageRequest = (query: { readonly limit?: number; readonly cursor?: string }): PageRequest => ({
+  limit: query.limit ?? 100,
   cursor: query.cursor ?? null,
 })
 

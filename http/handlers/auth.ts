@@ -74,7 +74,7 @@ export const AuthHandlers = HttpApiBuilder.group(
       .handle(
         "login",
         Effect.fnUntraced(function*({ payload }) {
-          return yield* answer(yield* auth.login(payload, yield* caller), payload.cookie)
+          return yield* answer(yield* auth.login(payload, yield* caller), payload.cookie ?? false)
         }),
       )
       .handle(

@@ -8,9 +8,9 @@
  *    `idempotency-replayed`.
  */
 import { Idempotency } from "#actors/protocol/http.ts"
-import type { IdempotentRequest } from "#schema/http.ts"
+import type { IdempotentRequest, KeptAnswer } from "#schema/http.ts"
 import { BadRequest, type InputFault, PayloadTooLarge, RequestTimedOut } from "#schema/problem.ts"
-import { Effect, Layer, SchemaIssue } from "effect"
+import { Cause, Effect, Exit, Fiber, Layer, SchemaIssue } from "effect"
 import { type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { createHash } from "node:crypto"
@@ -58,6 +58,8 @@ const unreadable = (defect: unknown, maxBodyBytes: number): Effect.Effect<never,
 }
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/
+/** Work whose caller has gone ends here at the latest; by then the key counts as abandoned. */
+const abandonedAfterMs = 60_000
 /** Largest answer that is kept. */
 const maxKeptBytes = 256 * 1024
 
@@ -85,44 +87,58 @@ const kept = (response: HttpServerResponse.HttpServerResponse) => {
   return { status: response.status, headers: { ...response.headers }, body: bytes }
 }
 
+const replayed = ({ body, headers, status }: KeptAnswer): HttpServerResponse.HttpServerResponse => {
+  const marked = { ...headers, "idempotency-replayed": "true" }
+  return body.length === 0 ?
+    HttpServerResponse.empty({ status, headers: marked }) :
+    HttpServerResponse.uint8Array(body, {
+      status,
+      headers: marked,
+      contentType: headers["content-type"] ?? "application/json",
+    })
+}
+
 export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conventions, never, Idempotency> =>
   Layer.effect(
     Conventions,
     Effect.gen(function*() {
       const idempotency = yield* Idempotency
+      const scope = yield* Effect.scope
+
+      /** What became of a request is noted; one that was cut off keeps its key for a while, as its work may be done. */
+      const settle = (
+        request: IdempotentRequest,
+        exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>,
+      ): Effect.Effect<void> => {
+        const answer = Exit.isSuccess(exit) ? kept(exit.value) : null
+        if (answer !== null) return Effect.ignore(idempotency.keep(request, answer))
+        const cutOff = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+        return cutOff ? Effect.void : Effect.ignore(idempotency.forget(request))
+      }
 
       const once = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
         Effect.gen(function*() {
           const request = yield* idempotentRequest
           if (request === null) return yield* handler
           const earlier = yield* idempotency.begin(request)
-          if (earlier !== null) {
-            return HttpServerResponse.uint8Array(earlier.body, {
-              status: earlier.status,
-              headers: { ...earlier.headers, "idempotency-replayed": "true" },
-              contentType: earlier.headers["content-type"] ?? "application/json",
-            })
-          }
-          const forget = Effect.ignore(idempotency.forget(request))
-          return yield* handler.pipe(
-            Effect.tap((response) => {
-              const answer = kept(response)
-              return answer === null ? forget : Effect.ignore(idempotency.keep(request, answer))
-            }),
-            // An error may be gone at the next attempt, and its side effects never happened.
-            Effect.onError(() => forget),
+          if (earlier !== null) return replayed(earlier)
+          // Not in the request's own fiber: a caller who hangs up and asks again must find the answer, not do the work twice.
+          const work = yield* handler.pipe(
+            Effect.timeoutOrElse({ duration: abandonedAfterMs, orElse: () => Effect.interrupt }),
+            Effect.onExit((exit) => settle(request, exit)),
+            Effect.forkIn(scope),
           )
+          return yield* Fiber.join(work)
         })
 
       return Conventions.of((handler, { endpoint }) => {
-        const marks = marksOf(endpoint.annotations)
-        const streams = marks.streams === true
-        const limited = streams ? handler : Effect.timeoutOrElse(handler, {
+        const streams = marksOf(endpoint.annotations).streams === true
+        const limited = streams ? handler : Effect.timeoutOrElse(once(handler), {
           duration: options.requestTimeoutMs,
           orElse: () =>
             Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
         })
-        return (streams ? limited : once(limited)).pipe(
+        return limited.pipe(
           // The library passes it through the error channel without saying so in its types.
           Effect.catchIf((error) => HttpApiError.HttpApiSchemaError.is(error), (error) => badInput(error as never)),
           Effect.catchDefect((defect) => unreadable(defect, options.maxBodyBytes)),
