@@ -2,8 +2,11 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { describeSettings } from "../config.ts"
+import { cameras } from "./cameras.ts"
 import { CommandFailed, failed } from "./failure.ts"
 import { jsonFlag, print } from "./output.ts"
+import { recordings, replayUrl } from "./recordings.ts"
+import { status } from "./status.ts"
 
 /** What acts on the node itself and is wired by `ops/main.ts`. */
 export interface LocalCommands<E1, R1, E2, R2> {
@@ -38,6 +41,6 @@ export const makeCommands = <E1, R1, E2, R2>(local: LocalCommands<E1, R1, E2, R2
     })).pipe(Command.withDescription("Tell what this machine and the data folder are fit for"))
   return Command.make("nightjar").pipe(
     Command.withDescription("A network video recorder that stands in for itself"),
-    Command.withSubcommands([start, config, doctor]),
+    Command.withSubcommands([start, config, status, cameras, recordings, replayUrl, doctor]),
   )
 }

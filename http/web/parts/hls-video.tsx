@@ -24,6 +24,9 @@ interface Props {
   readonly onError?: (message: string) => void
 }
 
+/** Seconds a live picture stays behind the newest stored footage: one group of pictures and a playlist's reload. */
+const behindEdge = 4
+
 /** Media time of a moment: inside its fragment, or at the start of the next one when it falls into a gap. */
 const mediaTime = (details: LevelDetails | undefined, ms: number): number | null => {
   for (const fragment of details?.fragments ?? []) {
@@ -73,17 +76,21 @@ export const HlsVideo = forwardRef<HlsVideoHandle, Props>((props, ref) => {
       enableWorker: true,
       backBufferLength: live ? 10 : 60,
       maxBufferLength: live ? 8 : 30,
-      liveSyncDuration: 4,
+      liveSyncDuration: behindEdge,
+      liveMaxLatencyDuration: 3 * behindEdge,
+      maxLiveSyncPlaybackRate: live ? 1.1 : 1,
       liveDurationInfinity: true,
-      startPosition: live ? -1 : 0,
+      // The playlist says where it begins; where to begin is decided below, by the clock.
+      startPosition: 0,
     })
     player.current = hls
-    let positioned = live
+    let positioned = false
     let recoveries = 0
     hls.on(Hls.Events.LEVEL_UPDATED, (_event, data) => {
-      if (positioned || latest.current.startAt === null) return
-      const target = mediaTime(data.details, latest.current.startAt)
+      if (positioned) return
       positioned = true
+      const { startAt } = latest.current
+      const target = startAt === null ? data.details.edge - behindEdge : mediaTime(data.details, startAt)
       if (target !== null && target > 0.05) {
         hls.startLoad(target)
         element.currentTime = target
