@@ -40,8 +40,10 @@ export interface Intake {
   /** The node's clock was set by this much. Footage never goes back within a file: after a step back it waits for a key picture. */
   readonly clockStep: (deltaMs: number, nowMs: EpochMs) => void
   readonly clock: MediaClock
-  /** Units wait for the first key picture. */
+  /** Units wait for a key picture. */
   readonly awaitingKey: () => boolean
+  /** What the next hole will be put down to. */
+  readonly hole: () => Hole
 }
 
 const sameBytes = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.every((byte, i) => byte === b[i])
@@ -151,6 +153,7 @@ export const makeIntake = (options: IntakeOptions): Intake => {
   return {
     clock,
     awaitingKey: () => awaitingKey,
+    hole: () => hole,
     parameters: (next) => {
       if (parameters !== null && sameParameters(parameters, next)) return
       if (builder !== null) {

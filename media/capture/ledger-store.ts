@@ -33,6 +33,9 @@ const maxPendingBytes = 4 * 1024 * 1024
 /** Gaps that ended this shortly before the newest one may not have reached the journal. */
 const retoldMs = 3_600_000
 
+/** More than a kill can take away: what waits in the queue of a file and was not written. */
+const killedMs = 60_000
+
 /** What a log says by itself. */
 export interface LedgerRecord {
   readonly since: number | null
@@ -90,8 +93,8 @@ export const reconcile = (
     open = null
   }
   const lastStored = stored.at(-1)?.end ?? since
-  // Before the oldest footage nothing is looked for: retention took it away.
-  const from = Math.max(since, stored[0]?.start ?? gaps.at(-1)?.endMs ?? since)
+  // Before the oldest footage nothing is looked for: retention took it away. Without any, what a kill took is short and recent.
+  const from = Math.max(since, stored[0]?.start ?? (gaps.at(-1)?.endMs ?? since) - killedMs)
   const until = Math.max(from, open?.startMs ?? now)
   const known = union([...stored, ...gaps.map((gap) => ({ start: gap.startMs, end: gap.endMs ?? gap.startMs }))])
   for (const hole of subtract({ start: from, end: until }, known)) {

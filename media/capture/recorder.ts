@@ -105,6 +105,8 @@ export const staggerOf = (text: string, modulo: number): number => {
 }
 
 const maxBackoff = 8
+/** Seconds without a stored fragment after which a gap is open even if nobody said that footage ended. */
+const quietTicks = 10
 /** A step of the clock is noticed at most this long after it; a run may have begun by the new clock in the meantime. */
 const noticedLateMs = 1_500
 
@@ -128,6 +130,7 @@ class RecorderWorker {
   private failures = 0
   private lastError = ""
   private grownAt = 0
+  private quietTicks = 0
 
   constructor(parts: RecorderParts, scope: Scope.Scope, clock: Clock.Clock) {
     this.parts = parts
@@ -247,6 +250,7 @@ class RecorderWorker {
         return yield* error === null ? this.backOff({ cause: "disk_slow", detail: "the write queue is full" }) : this.failed(open, error)
       }
       this.parts.kept.ledger.extend(fragment.endMs)
+      this.quietTicks = 0
       open.endMs = fragment.endMs
       if (this.retryAt === null) return
       this.retryAt = null
@@ -349,7 +353,10 @@ class RecorderWorker {
         this.grownAt = this.now
         this.parts.journal.append([{ _tag: "FileGrown", file: this.file.writer.file() }])
       }
-      return this.commit(this.parts.kept.ledger.tick(this.now))
+      const { ledger } = this.parts.kept
+      if (ledger.snapshot().open !== null) this.quietTicks = 0
+      else if (++this.quietTicks > quietTicks) return this.missing(this.intake.hole())
+      return this.commit(ledger.tick(this.now))
     })
   }
 

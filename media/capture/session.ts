@@ -28,7 +28,7 @@ export interface SessionOptions {
   readonly frozenMs: number
   /** The same before the first unit: it includes the requests. */
   readonly firstUnitMs: number
-  /** Longest time without a key picture at the start of a run. */
+  /** Longest wait for a key picture where one is needed: at the start of a run, after other parameters. */
   readonly firstKeyMs: number
   readonly probeEveryMs: number
   /** So long after a loss the stream counts as degraded. */
@@ -197,7 +197,8 @@ export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Eff
       while (true) {
         yield* Effect.sleep(watchEveryMs)
         idleMs = facts.units === seen ? idleMs + watchEveryMs : 0
-        keylessMs = facts.units > 0 && !facts.keySeen ? keylessMs + watchEveryMs : 0
+        const waiting = !facts.keySeen || (slot.wanted()?.intake.awaitingKey() ?? false)
+        keylessMs = facts.units > 0 && waiting ? keylessMs + watchEveryMs : 0
         seen = facts.units
         const limit = seen === 0 ? options.firstUnitMs : options.frozenMs
         if (idleMs >= limit) {

@@ -5,7 +5,7 @@
 import { Clock, Deferred, Effect, Exit, Redacted, Scope } from "effect"
 import { fileOrder, type MemoryFile } from "./capture-checker.ts"
 import { defaultRecorderOptions, type RecorderOptions } from "#media/capture/recorder.ts"
-import { memoryLineDisk, type LineDisk, type LineDisks } from "#media/capture/line-log.ts"
+import type { LineDisk, LineDisks } from "#media/capture/line-log.ts"
 import { defaultSessionOptions } from "#media/capture/session.ts"
 import { makeSupervisor } from "#media/capture/supervisor.ts"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
@@ -221,18 +221,42 @@ export const makeSettableClock = (under: Clock.Clock) => {
   return { clock, set: (byMs: number) => void (offset += byMs) }
 }
 
-/** Files of the node itself; they survive the process. */
+/** Files of the node itself; they survive the process. With `writeMs` a write takes that long, and a kill may come before it is done. */
 export class FakeFolder {
-  readonly disks = new Map<string, LineDisk>()
+  private readonly texts: Map<string, string>
+  private readonly writeMs: number
+  private dead = false
+
+  constructor(writeMs = 0, texts: ReadonlyMap<string, string> = new Map()) {
+    this.writeMs = writeMs
+    this.texts = new Map(texts)
+  }
+
+  /** What the next process finds; what this one still writes is lost. */
+  kill(): FakeFolder {
+    this.dead = true
+    return new FakeFolder(this.writeMs, this.texts)
+  }
+
+  private write(name: string, change: (before: string) => string): Effect.Effect<void> {
+    const apply = Effect.sync(() => {
+      if (!this.dead) this.texts.set(name, change(this.texts.get(name) ?? ""))
+    })
+    return this.writeMs === 0 ? apply : Effect.andThen(Effect.sleep(this.writeMs), apply)
+  }
+
+  private disk(name: string): LineDisk {
+    return {
+      load: Effect.sync(() => this.texts.get(name) ?? ""),
+      append: (text) => this.write(name, (before) => before + text),
+      replace: (text) => this.write(name, () => text),
+    }
+  }
+
   readonly service: LineDisks = {
-    open: (name) =>
-      Effect.sync(() => {
-        const disk = this.disks.get(name) ?? memoryLineDisk()
-        this.disks.set(name, disk)
-        return disk
-      }),
-    list: (folder) => Effect.sync(() => [...this.disks.keys()].filter((name) => name.startsWith(`${folder}/`)).map((name) => name.slice(folder.length + 1))),
-    remove: (name) => Effect.sync(() => void this.disks.delete(name)),
+    open: (name) => Effect.sync(() => this.disk(name)),
+    list: (folder) => Effect.sync(() => [...this.texts.keys()].filter((name) => name.startsWith(`${folder}/`)).map((name) => name.slice(folder.length + 1))),
+    remove: (name) => Effect.sync(() => void this.texts.delete(name)),
   }
 }
 
@@ -241,7 +265,7 @@ const vault = Vault.of({
   open: (_context, sealed) => Effect.succeed(Redacted.make(Buffer.from(sealed.split(":")[2] ?? "", "base64url").toString())),
 })
 
-/** Starts a node; `stop` ends it in order, `abandon` as a kill does: its fibers end, nothing is sealed or told. */
+/** Starts a node; `stop` ends it in order. For a kill, `FakeDisk.kill` and `FakeFolder.kill` come first: what it still does is lost. */
 export const startNode = Effect.fnUntraced(function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
   const scope = yield* Scope.make()
   const { live, supervisor } = yield* makeSupervisor({
