@@ -10,8 +10,9 @@ import { type FileIdentity, type Storage, StorageError } from "../storage.ts"
 import { fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import type { Folder } from "./folder.ts"
-import { encodeHeader } from "./index-file.ts"
+import { encodeHeader, sealOf } from "./index-file.ts"
 import type { Room } from "./room.ts"
+import { appendSummary } from "./summary.ts"
 import { makeWriter, type Writer } from "./writer.ts"
 
 /** Makes the names of new files durable. */
@@ -88,17 +89,18 @@ const createIn = Effect.fnUntraced(
     const entry = room.catalogue.put(
       fromDescription(description, folder.name, nothing, { sealed: false, growing: true }),
     )
-    const header = encodeHeader({ description, initBytes: init.length, firstOffset: front.length })
+    const header = { description, initBytes: init.length, firstOffset: front.length }
     const now = () => room.clock.currentTimeMillisUnsafe()
-    const files = yield* attempt(folder.name, "opening a file", () => openFilesTwice(base, front, header)).pipe(
-      Effect.tapError((error) =>
-        Effect.sync(() => {
-          room.catalogue.remove(entry.id)
-          folder.report(error, now())
-        })
-      ),
-      Effect.uninterruptible,
-    )
+    const files = yield* attempt(folder.name, "opening a file", () => openFilesTwice(base, front, encodeHeader(header)))
+      .pipe(
+        Effect.tapError((error) =>
+          Effect.sync(() => {
+            room.catalogue.remove(entry.id)
+            folder.report(error, now())
+          })
+        ),
+        Effect.uninterruptible,
+      )
     const writer = yield* makeWriter({
       entry,
       ...files,
@@ -110,10 +112,13 @@ const createIn = Effect.fnUntraced(
     })
     room.writers.set(entry.id, writer)
     // A file without footage is not kept.
-    const seal = Effect.tap(writer.seal, (file) =>
-      file.fragments > 0 ?
-        Effect.void :
-        Effect.promise(() => discard(base)).pipe(Effect.andThen(Effect.sync(() => room.catalogue.remove(entry.id)))))
+    const forget = Effect.promise(() => discard(base)).pipe(
+      Effect.andThen(Effect.sync(() => room.catalogue.remove(entry.id))),
+    )
+    const summarise = Effect.promise(() =>
+      appendSummary(dirname(base), { header, seal: sealOf(writer.entries(), description, entry.bytes) })
+    )
+    const seal = yield* Effect.cached(Effect.tap(writer.seal, (file) => file.fragments > 0 ? summarise : forget))
     return { ...writer, seal } satisfies Writer
   },
 )

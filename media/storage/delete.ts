@@ -15,6 +15,7 @@ import { attempt, codeOf } from "./failure.ts"
 import type { Folder } from "./folder.ts"
 import { expired, makeRoom } from "./retention.ts"
 import type { Room } from "./room.ts"
+import { summaryName } from "./summary.ts"
 
 /** Retention makes an eighth more room than the floor asks for, so that it need not run at once again. */
 const targetOf = (floorBytes: number): number => floorBytes + floorBytes / 8
@@ -35,8 +36,12 @@ const unlinkBoth = async (base: string): Promise<void> => {
 const noSuchFile = (folder: string, id: string, detail: string) =>
   new StorageError({ cause: "disk_error", folder, code: "ENOENT", detail: `${id}: ${detail}` })
 
+/** The directory of a recording without files; its summary tells of nothing any more. */
 const removeEmpty = (folder: Folder, directory: string) =>
-  attempt(folder.name, "deleting a directory", () => quietly(() => rmdir(directory), "ENOENT", "ENOTEMPTY", "EEXIST"))
+  attempt(folder.name, "deleting a directory", async () => {
+    await quietly(() => unlink(join(directory, summaryName)), "ENOENT")
+    await quietly(() => rmdir(directory), "ENOENT", "ENOTEMPTY", "EEXIST")
+  })
 
 const deleteFile = Effect.fnUntraced(function*(room: Room, entry: CatalogueFile) {
   const folder = room.folders.find(({ name }) => name === entry.folder)

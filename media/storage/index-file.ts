@@ -15,7 +15,7 @@
  */
 import { Option, Schema } from "effect"
 import { crc32 } from "node:zlib"
-import { getU16, getU32, getU64, putU64 } from "../fmp4/bytes.ts"
+import { getU16, getU32, getU64, putU64, sameBytes } from "../fmp4/bytes.ts"
 import { FileDescription } from "../fmp4/identity-box.ts"
 import type { IndexEntry } from "../storage.ts"
 
@@ -83,18 +83,35 @@ export const encodeHeader = (header: IndexHeader): Buffer => {
 
 const decodeDescription = Schema.decodeUnknownOption(FileDescription)
 
-export const decodeHeader = (bytes: Uint8Array): IndexHeader | null => {
-  const front = bytes.subarray(0, headerBytes)
-  if (
-    front.length < headerBytes || !crcHolds(front) || magic.compare(front, 0, 4) !== 0 || getU16(front, 4) !== version
-  ) return null
+/** Bytes of a header that say whose file it is: all but the file's own id, its place in the sequence and its start. */
+const ownerOf = (header: Uint8Array): Uint8Array => header.subarray(32, 120)
+
+const headerHolds = (front: Uint8Array): boolean =>
+  front.length === headerBytes && crcHolds(front) && magic.compare(front, 0, 4) === 0 && getU16(front, 4) === version
+
+const readDescription = (front: Uint8Array): FileDescription | null => {
   const ids = Object.fromEntries(idFields.map((field, i) => [field, getId(front, 16 + 16 * i)]))
   const numbers = { epoch: getU64(front, 112), sequence: getU64(front, 120), startMs: getU64(front, 128) }
-  return Option.match(decodeDescription({ version: 1, ...ids, ...numbers }), {
-    onNone: () => null,
-    onSome: (description) => ({ description, initBytes: getU32(front, 8), firstOffset: getU32(front, 12) }),
-  })
+  return Option.getOrNull(decodeDescription({ version: 1, ...ids, ...numbers }))
 }
+
+/** A decoder for many headers in a row: the owner, which rarely changes, is validated once. */
+export const decodeHeaders = (): (bytes: Uint8Array) => IndexHeader | null => {
+  let owner: Uint8Array | null = null
+  let known: FileDescription | null = null
+  return (bytes) => {
+    const front = bytes.subarray(0, headerBytes)
+    if (!headerHolds(front)) return null
+    const same = owner !== null && sameBytes(owner, ownerOf(front))
+    known = same && known !== null ?
+      { ...known, id: getId(front, 16), sequence: getU64(front, 120), startMs: getU64(front, 128) } :
+      readDescription(front)
+    owner = ownerOf(front)
+    return known === null ? null : { description: known, initBytes: getU32(front, 8), firstOffset: getU32(front, 12) }
+  }
+}
+
+export const decodeHeader = (bytes: Uint8Array): IndexHeader | null => decodeHeaders()(bytes)
 
 /** Writes one fragment's record at `at`. */
 const putEntry = (bytes: Buffer, at: number, entry: IndexEntry): void => {

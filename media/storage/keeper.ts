@@ -56,7 +56,7 @@ export const probeFolder = Effect.fnUntraced(function*(room: Room, folder: Folde
     }
   }
   if (!folder.scanned && (folder.accepts || folder.state === "full" || folder.state === "readOnly")) {
-    yield* rescanFolder(room, folder, folder.state !== "readOnly").pipe(
+    yield* rescanFolder(room, folder, { repair: folder.state !== "readOnly", trusting: true }).pipe(
       Semaphore.withPermit(room.scanning),
       Effect.catch((error) =>
         Effect.logWarning("a storage folder could not be read", { folder: folder.name, reason: error.message })

@@ -6,7 +6,7 @@ import type { ScannedFile } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import type { Folder } from "./folder.ts"
 import type { Room } from "./room.ts"
-import { scanFolder } from "./scan.ts"
+import { scanFolder, type ScanOptions } from "./scan.ts"
 
 /** Drops entries of a folder whose files are gone. */
 const forgetLost = Effect.fnUntraced(function*({ catalogue }: Room, folder: Folder, found: ReadonlySet<string>) {
@@ -22,8 +22,8 @@ const forgetLost = Effect.fnUntraced(function*({ catalogue }: Room, folder: Fold
 })
 
 /** One folder; the catalogue is right for it afterwards. */
-export const rescanFolder = Effect.fnUntraced(function*(room: Room, folder: Folder, repair: boolean) {
-  const inspections = yield* scanFolder(folder, room.catalogue, repair)
+export const rescanFolder = Effect.fnUntraced(function*(room: Room, folder: Folder, options: ScanOptions) {
+  const inspections = yield* scanFolder(folder, room.catalogue, options)
   const kept: Array<ScannedFile> = []
   for (const { entry, tornBytes } of inspections) {
     if (room.catalogue.get(entry.id)?.growing === true) continue
@@ -40,7 +40,7 @@ export const scanInto = (room: Room, repair: boolean) =>
   Effect.gen(function*() {
     const present = room.folders.filter((folder) => folder.state !== "missing" && folder.state !== "error")
     const perFolder = yield* Effect.forEach(present, (folder) =>
-      rescanFolder(room, folder, repair && folder.state !== "readOnly"))
+      rescanFolder(room, folder, { repair: repair && folder.state !== "readOnly", trusting: false }))
     const growing = [...room.writers.values()].map((writer): ScannedFile => ({
       file: writer.file(),
       entries: writer.entries().length,

@@ -14,9 +14,10 @@ import { open, readdir, rename, stat, truncate, unlink } from "node:fs/promises"
 import { join } from "node:path"
 import { type Catalogue, type CatalogueFile, fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
-import { endOf, type Front, readAt, readFragments, readFront } from "./file-truth.ts"
+import { endOf, readAt, readFragments, readFront } from "./file-truth.ts"
 import type { Folder } from "./folder.ts"
 import { decodeHeader, decodeIndex, decodeSeal, encodeIndex, headerBytes, recordBytes, sealOf } from "./index-file.ts"
+import { readSummary, replaceSummary, type SummaryLine } from "./summary.ts"
 
 const mediaEnding = ".mp4"
 const indexEnding = ".idx"
@@ -28,7 +29,21 @@ const filesAtATime = 2
 export interface Inspection {
   readonly entry: CatalogueFile
   readonly tornBytes: number
+  /** What the summary may say of it; null unless it is sealed. */
+  readonly line: SummaryLine | null
 }
+
+export interface ScanOptions {
+  readonly repair: boolean
+  /** Believe the summaries: for a start. Without it every file is opened. */
+  readonly trusting: boolean
+}
+
+const sealedInspection = (folder: string, line: SummaryLine, tornBytes: number): Inspection => ({
+  entry: fromDescription(line.header.description, folder, line.seal, { sealed: true, growing: false }),
+  tornBytes,
+  line,
+})
 
 const isId = Schema.is(Uuid7)
 
@@ -67,38 +82,32 @@ const quick = async (base: string, folder: string): Promise<Inspection | null> =
     return null
   }
   const { size } = await stat(base + mediaEnding)
-  if (size !== found.seal.bytes) return null
-  return {
-    entry: fromDescription(found.header.description, folder, found.seal, { sealed: true, growing: false }),
-    tornBytes: 0,
-  }
+  return size === found.seal.bytes ? sealedInspection(folder, { header: found.header, seal: found.seal }, 0) : null
 }
 
 /** The index's bytes, none where there is no index. */
 const indexBytes = async (base: string): Promise<Buffer> =>
   (await withFile(base + indexEnding, (file, size) => readAt(file, 0, size))) ?? Buffer.alloc(0)
 
-/** Cuts the tail and writes the index that the file deserves. */
-const mend = async (
-  base: string,
-  front: Front,
-  entries: Awaited<ReturnType<typeof readFragments>>,
-  tornBytes: number,
-  old: Buffer,
-): Promise<void> => {
-  const bytes = endOf(front, entries)
-  if (tornBytes > 0) await truncate(base + mediaEnding, bytes)
-  const header = { description: front.description, initBytes: front.init.bytes, firstOffset: front.firstOffset }
-  const fresh = encodeIndex(header, entries, sealOf(entries, front.description, bytes))
-  if (fresh.equals(old)) return
-  const file = await open(`${base}${indexEnding}.tmp`, "w")
+/** Cuts the tail and writes the index that the file deserves; false where the disk does not let us. */
+const mend = async (base: string, cutAt: number | null, fresh: Buffer, old: Buffer): Promise<boolean> => {
   try {
-    await file.writeFile(fresh)
-    await file.datasync()
-  } finally {
-    await file.close()
+    if (cutAt !== null) await truncate(base + mediaEnding, cutAt)
+    if (fresh.equals(old)) return true
+    const file = await open(`${base}${indexEnding}.tmp`, "w")
+    try {
+      await file.writeFile(fresh)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    await rename(`${base}${indexEnding}.tmp`, base + indexEnding)
+    return true
+  } catch (error) {
+    // A disk without room or a read-only one: the footage is there all the same, and the next scan tries again.
+    if (["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM"].includes(codeOf(error))) return false
+    throw error
   }
-  await rename(`${base}${indexEnding}.tmp`, base + indexEnding)
 }
 
 /** Full inspection; null where nothing is (or, after mending, was) there. `foreign`: not understood, left alone. */
@@ -123,10 +132,17 @@ const inspect = async (
     await gone(base + indexEnding)
   }
   if (front === null || stillborn) return null
-  const tornBytes = size - endOf(front, entries)
-  if (repair) await mend(base, front, entries, tornBytes, old)
-  const sums = sealOf(entries, front.description, size - tornBytes)
-  return { entry: fromDescription(front.description, folder, sums, { sealed: repair, growing: false }), tornBytes }
+  const bytes = endOf(front, entries)
+  const tornBytes = size - bytes
+  const { description, firstOffset, init } = front
+  const line = {
+    header: { description, initBytes: init.bytes, firstOffset },
+    seal: sealOf(entries, description, bytes),
+  }
+  const sealed = repair &&
+    await mend(base, tornBytes > 0 ? bytes : null, encodeIndex(line.header, entries, line.seal), old)
+  if (sealed) return sealedInspection(folder, line, tornBytes)
+  return { entry: fromDescription(description, folder, line.seal, { sealed, growing: false }), tornBytes, line: null }
 }
 
 const look = async (
@@ -159,32 +175,58 @@ const directoriesIn = async (path: string): Promise<ReadonlyArray<string>> =>
     entry,
   ) => entry.name)
 
+/** What a directory holds, and what is known of it without opening a file. */
+interface Listing {
+  readonly directory: string
+  readonly ids: ReadonlyArray<string>
+  readonly known: ReadonlyMap<string, SummaryLine>
+}
+
+const list = async (directory: string, catalogue: Catalogue, { repair, trusting }: ScanOptions): Promise<Listing> => ({
+  directory,
+  ids: await idsIn(directory, catalogue, repair),
+  known: trusting ? await readSummary(directory) : new Map(),
+})
+
+/** Brings a recording's summary up to date where that pays. */
+const refreshSummary = async ({ directory, known }: Listing, found: ReadonlyArray<Inspection>): Promise<void> => {
+  const lines = found.flatMap(({ line }) => line ?? [])
+  const fresh = lines.filter(({ header }) => !known.has(header.description.id)).length
+  const stale = known.size + fresh - lines.length
+  if (fresh > 0 || stale > lines.length) await replaceSummary(directory, lines)
+}
+
 /** Inspects every file of a folder that nobody is writing. A single file that cannot be read is logged and left out. */
-export const scanFolder = Effect.fnUntraced(function*(folder: Folder, catalogue: Catalogue, repair: boolean) {
+export const scanFolder = Effect.fnUntraced(function*(folder: Folder, catalogue: Catalogue, options: ScanOptions) {
   const { name, options: { path } } = folder
-  const directories = yield* attempt(name, "listing the folder", () => directoriesIn(path))
-  const lists = yield* Effect.forEach(
-    directories,
-    (directory) =>
-      attempt(name, "listing a recording", () => idsIn(join(path, directory), catalogue, repair)).pipe(
-        Effect.map((ids) => ids.map((id) => ({ id, base: join(path, directory, id) }))),
-      ),
-    { concurrency: filesAtATime },
-  )
-  const inspectOne = Effect.fnUntraced(function*({ base, id }: { readonly id: string; readonly base: string }) {
+
+  const inspectOne = Effect.fnUntraced(function*({ directory, known }: Listing, id: string) {
     if (catalogue.get(id)?.growing === true) return null
-    const found = yield* attempt(name, `inspecting ${id}`, () => look(base, id, name, repair)).pipe(
-      Effect.catch((error) =>
-        Effect.as(
-          Effect.logWarning("a file of footage cannot be read", { id, folder: name, reason: error.message }),
-          null,
-        )
-      ),
-    )
+    const line = known.get(id)
+    if (line !== undefined) return sealedInspection(name, line, 0)
+    const found = yield* attempt(name, `inspecting ${id}`, () => look(join(directory, id), id, name, options.repair))
+      .pipe(
+        Effect.catch((error) =>
+          Effect.as(
+            Effect.logWarning("a file of footage cannot be read", { id, folder: name, reason: error.message }),
+            null,
+          )
+        ),
+      )
     if (found !== "foreign") return found
     yield* Effect.logWarning("a file among the footage is not understood and stays as it is", { id, folder: name })
     return null
   })
-  const inspections = yield* Effect.forEach(lists.flat(), inspectOne, { concurrency: filesAtATime })
-  return inspections.filter((inspection) => inspection !== null)
+
+  const scanRecording = Effect.fnUntraced(function*(directory: string) {
+    const listing = yield* attempt(name, "listing a recording", () => list(directory, catalogue, options))
+    const all = yield* Effect.forEach(listing.ids, (id) => inspectOne(listing, id), { concurrency: filesAtATime })
+    const found = all.filter((inspection) => inspection !== null)
+    if (options.repair) yield* Effect.promise(() => refreshSummary(listing, found))
+    return found
+  })
+
+  const directories = yield* attempt(name, "listing the folder", () => directoriesIn(path))
+  const inspections = yield* Effect.forEach(directories, (directory) => scanRecording(join(path, directory)))
+  return inspections.flat()
 })

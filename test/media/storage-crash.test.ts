@@ -1,5 +1,6 @@
 /** What a crash, a power cut or a careless hand leaves of footage, and what the storage makes of it. */
 import { decodeIndex } from "#media/storage/index-file.ts"
+import { summaryName } from "#media/storage/summary.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -36,6 +37,7 @@ describe("after a crash", () => {
       mkdirSync(join(base, ".."), { recursive: true })
       writeFileSync(`${base}.mp4`, media)
       rmSync(`${base}.idx`, { force: true })
+      rmSync(join(base, "..", summaryName), { force: true })
       if (index !== null) writeFileSync(`${base}.idx`, index)
       return yield* life(optionsIn(root), (storage) =>
         Effect.gen(function*() {
@@ -142,7 +144,7 @@ describe("after a crash", () => {
       assert.deepStrictEqual(
         new Set(readdirSync(join(base, ".."))),
         new Set(
-          [`${base}.idx`, `${base}.mp4`, `${foreign}.mp4`, join(base, "..", "notes.txt")].map((path) =>
+          [`${base}.idx`, `${base}.mp4`, `${foreign}.mp4`, join(base, "..", "notes.txt"), summaryName].map((path) =>
             path.split("/").at(-1)
           ),
         ),
@@ -163,5 +165,43 @@ describe("after a crash", () => {
           assert.deepStrictEqual(storage.files(gone.recordingId, everything).map(({ id }) => id), [writer.file().id])
           assert.strictEqual((yield* writer.seal).fragments, 2)
         }))
+    }))
+
+  it.effect("with any byte of the summary changed or cut off, nothing is lost", () =>
+    Effect.gen(function*() {
+      const root = yield* temporary
+      const files = yield* life(optionsIn(root), (storage) =>
+        Effect.forEach([0, 1, 2], (i) => write(storage, 1, t0 + 2000 * i, 2, i)))
+      const path = join(root, "main", files[0]!.recordingId, summaryName)
+      const summary = readFileSync(path)
+      assert.strictEqual(summary.length, 3 * 256)
+      for (let at = 0; at < summary.length; at++) {
+        const damaged = Buffer.from(summary)
+        damaged[at]! ^= 1 << (at % 8)
+        writeFileSync(path, at % 2 === 0 ? damaged : summary.subarray(0, at))
+        const found = yield* life(optionsIn(root), (storage) =>
+          Effect.sync(() =>
+            storage.files(files[0]!.recordingId, everything)
+          ))
+        assert.deepStrictEqual(found, files)
+      }
+    }), 60_000)
+
+  it.effect("a summary spares the opening of files at a start, and no thorough scan believes it", () =>
+    Effect.gen(function*() {
+      const root = yield* temporary
+      const file = yield* life(optionsIn(root), (storage) => write(storage, 1, t0, 3))
+      writeFileSync(`${baseOf(root, file)}.mp4`, readFileSync(`${baseOf(root, file)}.mp4`).subarray(0, file.bytes - 1))
+      yield* life(optionsIn(root), (storage) =>
+        Effect.gen(function*() {
+          assert.deepStrictEqual(storage.files(file.recordingId, everything), [file])
+          yield* storage.scan({ repair: true })
+          assert.strictEqual(storage.files(file.recordingId, everything)[0]!.fragments, 2)
+        }))
+      yield* life(
+        optionsIn(root),
+        (storage) =>
+          Effect.sync(() => assert.strictEqual(storage.files(file.recordingId, everything)[0]!.fragments, 2)),
+      )
     }))
 })
