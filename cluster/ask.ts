@@ -1,10 +1,12 @@
 /**
- * Asking an entity that may be anywhere, or nowhere just now.
+ * Asking an entity that may be anywhere, or nowhere just now; and answering as one.
  *
  * Invariants
  * 1. An answer comes within the time limit; whatever the cluster itself has to say (no owner, its mailbox full, moved in
  *    mid-call) is `DependencyUnavailable`.
+ * 2. A former owner answers that its entity is moving: who asks again reaches the new one.
  */
+import type { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect } from "effect"
 import type { ClusterError } from "effect/cluster"
@@ -42,3 +44,22 @@ export const ask = <A, E extends { readonly _tag: string }, R>(
       clusterFailures.has(error._tag) ? Effect.fail(noOwner()) : Effect.fail(error as Exclude<E, ClusterFailure>)
     ),
   )
+
+/** What an entity answers on a node that does not serve it (any more). */
+export const moving = (): DependencyUnavailable =>
+  new DependencyUnavailable({ dependency: "node", message: "This is moving to another node; try again in a moment." })
+
+/** The work of an entity's handler, cut off at `limit`. */
+export const serve = <A, E extends { readonly _tag: string }, R>(
+  limit: Duration.Duration,
+  work: Effect.Effect<A, E, R>,
+): Effect.Effect<A, Exclude<E, StaleEpoch> | DependencyUnavailable, R> =>
+  Effect.timeoutOrElse(work, {
+    duration: limit,
+    orElse: () =>
+      Effect.fail(
+        new DependencyUnavailable({ dependency: "database", message: "The owner did not answer in time; try again." }),
+      ),
+  }).pipe(Effect.catch((error): Effect.Effect<never, Exclude<E, StaleEpoch> | DependencyUnavailable> =>
+    error._tag === "StaleEpoch" ? Effect.fail(moving()) : Effect.fail(error as Exclude<E, StaleEpoch>)
+  ))

@@ -9,10 +9,10 @@
  *    (`status`) does not change it.
  */
 import { Schema } from "effect"
+import { sourceUrlFault } from "./camera-url.ts"
 import { CameraId, ChannelId, Instant, NodeId, StreamId } from "./common.ts"
 import { AudioCodec, VideoCodec } from "./media.ts"
 import { StreamRole } from "./record.ts"
-import { sourceUrlFault } from "./camera-url.ts"
 
 /** Camera families of the contract. A family without a driver in this version is answered by `DriverUnsupported`. */
 export const DriverKind = Schema.Literals(["rtsp", "onvif", "mobile"])
@@ -22,7 +22,15 @@ export type DriverKind = typeof DriverKind.Type
  * `registered`: known, not tried yet. `probing`: connecting. `online`: every active stream delivers. `degraded`: some do, or
  * with losses. `offline`: none does. `authFailed`: the credentials were refused. `disabled`: switched off by a person.
  */
-export const CameraStatus = Schema.Literals(["registered", "probing", "online", "degraded", "offline", "authFailed", "disabled"])
+export const CameraStatus = Schema.Literals([
+  "registered",
+  "probing",
+  "online",
+  "degraded",
+  "offline",
+  "authFailed",
+  "disabled",
+])
 export type CameraStatus = typeof CameraStatus.Type
 
 export const Transport = Schema.Literals(["tcp", "udp"])
@@ -185,82 +193,70 @@ export type MediaPath = typeof MediaPath.Type
 
 const notFound = (what: string) => (id: string) => `There is no ${what} ${id}.`
 
-export class CameraNotFound extends Schema.TaggedError<CameraNotFound>()(
-  "CameraNotFound",
-  { id: Schema.String },
-  { httpApiStatus: 404 },
-) {
+export class CameraNotFound
+  extends Schema.TaggedError<CameraNotFound>()("CameraNotFound", { id: Schema.String }, { httpApiStatus: 404 })
+{
   override get message(): string {
     return notFound("camera")(this.id)
   }
 }
 
-export class ChannelNotFound extends Schema.TaggedError<ChannelNotFound>()(
-  "ChannelNotFound",
-  { id: Schema.String },
-  { httpApiStatus: 404 },
-) {
+export class ChannelNotFound
+  extends Schema.TaggedError<ChannelNotFound>()("ChannelNotFound", { id: Schema.String }, { httpApiStatus: 404 })
+{
   override get message(): string {
     return notFound("channel")(this.id)
   }
 }
 
-export class StreamNotFound extends Schema.TaggedError<StreamNotFound>()(
-  "StreamNotFound",
-  { id: Schema.String },
-  { httpApiStatus: 404 },
-) {
+export class StreamNotFound
+  extends Schema.TaggedError<StreamNotFound>()("StreamNotFound", { id: Schema.String }, { httpApiStatus: 404 })
+{
   override get message(): string {
     return notFound("stream")(this.id)
   }
 }
 
-export class StreamExists extends Schema.TaggedError<StreamExists>()(
-  "StreamExists",
-  { channelId: Schema.String, role: StreamRole },
-  { httpApiStatus: 409 },
-) {
+export class StreamExists
+  extends Schema.TaggedError<StreamExists>()("StreamExists", { channelId: Schema.String, role: StreamRole }, {
+    httpApiStatus: 409,
+  })
+{
   override get message(): string {
     return `The channel ${this.channelId} already has a ${this.role} stream.`
   }
 }
 
-export class ChannelsExhausted extends Schema.TaggedError<ChannelsExhausted>()(
-  "ChannelsExhausted",
-  { cameraId: Schema.String, limit: Schema.Int },
-  { httpApiStatus: 409 },
-) {
+export class ChannelsExhausted
+  extends Schema.TaggedError<ChannelsExhausted>()("ChannelsExhausted", { cameraId: Schema.String, limit: Schema.Int }, {
+    httpApiStatus: 409,
+  })
+{
   override get message(): string {
     return `A camera has at most ${this.limit} channels.`
   }
 }
 
 /** Footage is never deleted as a side effect: what is recorded must lose its recordings first. */
-export class StillRecorded extends Schema.TaggedError<StillRecorded>()(
-  "StillRecorded",
-  { id: Schema.String },
-  { httpApiStatus: 409 },
-) {
+export class StillRecorded
+  extends Schema.TaggedError<StillRecorded>()("StillRecorded", { id: Schema.String }, { httpApiStatus: 409 })
+{
   override get message(): string {
     return `${this.id} is recorded. Footage is never deleted as a side effect: delete its recordings first.`
   }
 }
 
-export class DriverUnsupported extends Schema.TaggedError<DriverUnsupported>()(
-  "DriverUnsupported",
-  { driver: DriverKind },
-  { httpApiStatus: 501 },
-) {
+export class DriverUnsupported
+  extends Schema.TaggedError<DriverUnsupported>()("DriverUnsupported", { driver: DriverKind }, { httpApiStatus: 501 })
+{
   override get message(): string {
     return `This version has no driver for cameras of the kind "${this.driver}" yet; add the camera by its RTSP addresses.`
   }
 }
 
-export class StreamTokenInvalid extends Schema.TaggedError<StreamTokenInvalid>()(
-  "StreamTokenInvalid",
-  {},
-  { httpApiStatus: 401 },
-) {
+export class StreamTokenInvalid
+  extends Schema.TaggedError<StreamTokenInvalid>()("StreamTokenInvalid", {}, { httpApiStatus: 401 })
+{
   override get message(): string {
     return "The stream token is not valid (any more); ask for a new one."
   }
@@ -274,7 +270,8 @@ export const statusOf = (
   const having = (status: CameraStatus) => wanted.find((stream) => stream.status === status)
   if (wanted.length === 0) return { status: "disabled", reason: "" }
   if (wanted.every((stream) => stream.status === "online")) return { status: "online", reason: "" }
-  const worst = having("authFailed") ?? having("offline") ?? having("degraded") ?? having("probing") ?? having("registered")
+  const worst = having("authFailed") ?? having("offline") ?? having("degraded") ?? having("probing") ??
+    having("registered")
   const reason = worst?.reason ?? ""
   if (having("online") !== undefined || having("degraded") !== undefined) return { status: "degraded", reason }
   return { status: worst?.status ?? "registered", reason }

@@ -163,42 +163,41 @@ export const StoragePartition = Schema.Struct({
 })
 export type StoragePartition = typeof StoragePartition.Type
 
-export class RecordingNotFound extends Schema.TaggedError<RecordingNotFound>()(
-  "RecordingNotFound",
-  { id: Schema.String },
-  { httpApiStatus: 404 },
-) {
+export class RecordingNotFound
+  extends Schema.TaggedError<RecordingNotFound>()("RecordingNotFound", { id: Schema.String }, { httpApiStatus: 404 })
+{
   override get message(): string {
     return `There is no recording ${this.id}.`
   }
 }
 
-export class RecordingExists extends Schema.TaggedError<RecordingExists>()(
-  "RecordingExists",
-  { channelId: Schema.String, role: StreamRole },
-  { httpApiStatus: 409 },
-) {
+export class RecordingExists
+  extends Schema.TaggedError<RecordingExists>()("RecordingExists", { channelId: Schema.String, role: StreamRole }, {
+    httpApiStatus: 409,
+  })
+{
   override get message(): string {
     return `The ${this.role} stream of channel ${this.channelId} already has a recording.`
   }
 }
 
-export class RecordingModeUnsupported extends Schema.TaggedError<RecordingModeUnsupported>()(
-  "RecordingModeUnsupported",
-  { mode: RecordingMode },
-  { httpApiStatus: 501 },
-) {
+export class RecordingModeUnsupported
+  extends Schema.TaggedError<RecordingModeUnsupported>()("RecordingModeUnsupported", { mode: RecordingMode }, {
+    httpApiStatus: 501,
+  })
+{
   override get message(): string {
     return `This version records continuously only; the mode "${this.mode}" is not available yet.`
   }
 }
 
 /** A recording was asked for a channel that is not there, or whose stream of that role is not. */
-export class RecordingChannelNotFound extends Schema.TaggedError<RecordingChannelNotFound>()(
-  "RecordingChannelNotFound",
-  { channelId: Schema.String, role: StreamRole },
-  { httpApiStatus: 422 },
-) {
+export class RecordingChannelNotFound
+  extends Schema.TaggedError<RecordingChannelNotFound>()("RecordingChannelNotFound", {
+    channelId: Schema.String,
+    role: StreamRole,
+  }, { httpApiStatus: 422 })
+{
   override get message(): string {
     return `There is no channel ${this.channelId} with a ${this.role} stream to record.`
   }

@@ -1,12 +1,17 @@
 /** Source URLs: what is accepted, and that credentials leave them whole. */
+import { sourceUrlFault, splitSourceUrl } from "#schema/camera-url.ts"
+import { CameraCreate } from "#schema/camera.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { CameraCreate } from "#schema/camera.ts"
-import { sourceUrlFault, splitSourceUrl } from "#schema/camera-url.ts"
 
 describe("source URLs", () => {
   it.each<[string, string, string | null, string | null]>([
-    ["rtsp://admin:p%40ss%23@10.0.0.5:554/Streaming/101?x=1", "rtsp://10.0.0.5:554/Streaming/101?x=1", "admin", "p@ss#"],
+    [
+      "rtsp://admin:p%40ss%23@10.0.0.5:554/Streaming/101?x=1",
+      "rtsp://10.0.0.5:554/Streaming/101?x=1",
+      "admin",
+      "p@ss#",
+    ],
     ["rtsp://a:b@c@camera/", "rtsp://camera/", "a", "b@c"],
     ["rtsp://a:50%@camera/x", "rtsp://camera/x", "a", "50%"],
     ["rtsp://only@camera/x", "rtsp://camera/x", "only", null],
@@ -17,9 +22,14 @@ describe("source URLs", () => {
     assert.deepStrictEqual(splitSourceUrl(text), { url, username, password })
   })
 
-  it.prop("gives back the credentials that were put in, and leaves none behind", { user: Schema.NonEmptyString, secret: Schema.NonEmptyString }, ({ secret, user }) => {
+  it.prop("gives back the credentials that were put in, and leaves none behind", {
+    user: Schema.NonEmptyString,
+    secret: Schema.NonEmptyString,
+  }, ({ secret, user }) => {
     if (/[\uD800-\uDFFF]/.test(user + secret)) return
-    const split = splitSourceUrl(`rtsp://${encodeURIComponent(user)}:${encodeURIComponent(secret)}@camera.example:8554/live?a=b`)
+    const split = splitSourceUrl(
+      `rtsp://${encodeURIComponent(user)}:${encodeURIComponent(secret)}@camera.example:8554/live?a=b`,
+    )
     assert.deepStrictEqual(split, { url: "rtsp://camera.example:8554/live?a=b", username: user, password: secret })
   })
 
@@ -40,7 +50,11 @@ describe("source URLs", () => {
     const fault = sourceUrlFault(text)
     assert.isString(fault)
     if (text.length > 8) assert.notInclude(fault, text)
-    const decoded = Schema.decodeUnknownExit(CameraCreate)({ name: "a", driver: "rtsp", streams: [{ role: "main", sourceUrl: text }] })
+    const decoded = Schema.decodeUnknownExit(CameraCreate)({
+      name: "a",
+      driver: "rtsp",
+      streams: [{ role: "main", sourceUrl: text }],
+    })
     assert.strictEqual(decoded._tag, "Failure")
   })
 })

@@ -1,22 +1,43 @@
 /** Coverage: spans and gaps of random footage against a model that looks at every millisecond. */
-import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
-import { beginOf, expectedWithin, type FootageFacts, footageOf, lengthOf, subtract, union } from "#actors/behaviour/record-coverage.ts"
+import {
+  beginOf,
+  expectedWithin,
+  type FootageFacts,
+  footageOf,
+  lengthOf,
+  subtract,
+  union,
+} from "#actors/behaviour/record-coverage.ts"
 import { NodeId } from "#schema/common.ts"
 import { GapCause } from "#schema/record.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
 
-const nodes = ["0190a0a0-0000-7000-8000-00000000000a", "0190a0a0-0000-7000-8000-00000000000b"].map((id) => NodeId.make(id))
+const nodes = ["0190a0a0-0000-7000-8000-00000000000a", "0190a0a0-0000-7000-8000-00000000000b"].map((id) =>
+  NodeId.make(id)
+)
 const [nodeA, nodeB] = nodes as [NodeId, NodeId]
 
 const file = (startMs: number, endMs: number, nodeId = nodeA, epoch = 1) => ({ startMs, endMs, nodeId, epoch })
-const gap = (id: string, startMs: number, endMs: number | null, cause: GapCause, nodeId = nodeA) => ({ id, startMs, endMs, cause, nodeId })
+const gap = (id: string, startMs: number, endMs: number | null, cause: GapCause, nodeId = nodeA) => ({
+  id,
+  startMs,
+  endMs,
+  cause,
+  nodeId,
+})
 const footage = (facts: Partial<FootageFacts>) =>
   footageOf({ expected: { start: 0, end: 10_000 }, beginMs: 0, files: [], gaps: [], ...facts })
 
 const At = Schema.Int.check(Schema.isBetween({ minimum: -100, maximum: 700 }))
 const Length = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 300 }))
 const Node = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
-const FileCase = Schema.Struct({ at: At, length: Length, node: Node, epoch: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 })) })
+const FileCase = Schema.Struct({
+  at: At,
+  length: Length,
+  node: Node,
+  epoch: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 })),
+})
 const GapCase = Schema.Struct({ at: At, length: Length, node: Node, open: Schema.Boolean, cause: GapCause })
 const Case = Schema.Struct({
   files: Schema.Array(FileCase).check(Schema.isMaxLength(8)),
@@ -39,8 +60,13 @@ const epochAt = (facts: FootageFacts, ms: number): number | null => {
   const held = lanes.filter(({ nodeId, epoch }) => {
     const files = facts.files.filter((one) => one.nodeId === nodeId && one.epoch === epoch && one.endMs > one.startMs)
     const left = Math.max(...files.filter((one) => one.startMs <= ms).map((one) => one.endMs), Number.NEGATIVE_INFINITY)
-    const right = Math.min(...files.filter((one) => one.startMs > ms).map((one) => one.startMs), Number.POSITIVE_INFINITY)
-    const lost = facts.gaps.some((one) => one.nodeId === nodeId && one.startMs <= ms && ms < (one.endMs ?? facts.expected.end))
+    const right = Math.min(
+      ...files.filter((one) => one.startMs > ms).map((one) => one.startMs),
+      Number.POSITIVE_INFINITY,
+    )
+    const lost = facts.gaps.some((one) =>
+      one.nodeId === nodeId && one.startMs <= ms && ms < (one.endMs ?? facts.expected.end)
+    )
     return (over(files) || right - left <= 10) && !lost
   })
   return held.length === 0 ? null : Math.max(...held.map((lane) => lane.epoch))
@@ -78,7 +104,11 @@ describe("coverage", () => {
       gaps: [gap("b", 2000, 5000, "disk_full"), gap("a", 1000, 3000, "camera_offline")],
       files: [file(0, 10_000)],
     })
-    assert.deepStrictEqual(gaps, [{ start: 1000, end: 3000, cause: "camera_offline" }, { start: 3000, end: 5000, cause: "disk_full" }])
+    assert.deepStrictEqual(gaps, [{ start: 1000, end: 3000, cause: "camera_offline" }, {
+      start: 3000,
+      end: 5000,
+      cause: "disk_full",
+    }])
   })
 
   it("lets an open gap last to the end of what is expected", () => {
@@ -92,7 +122,11 @@ describe("coverage", () => {
       files: [file(0, 4000), file(8000, 10_000), file(5000, 8500, nodeB, 2)],
       gaps: [gap("a", 4000, 8000, "camera_offline")],
     })
-    assert.deepStrictEqual(spans.map(({ end, epoch, start }) => [start, end, epoch]), [[0, 4000, 1], [5000, 8500, 2], [8500, 10_000, 1]])
+    assert.deepStrictEqual(spans.map(({ end, epoch, start }) => [start, end, epoch]), [[0, 4000, 1], [5000, 8500, 2], [
+      8500,
+      10_000,
+      1,
+    ]])
     assert.deepStrictEqual(gaps, [{ start: 4000, end: 5000, cause: "camera_offline" }])
   })
 
@@ -108,9 +142,12 @@ describe("coverage", () => {
 
   it("does not take rounding between files for a gap, but any entry of the ledger for one", () => {
     assert.lengthOf(footage({ files: [file(0, 5000), file(5008, 10_000)] }).gaps, 0)
-    assert.deepStrictEqual(footage({ files: [file(0, 5000), file(5008, 10_000)], gaps: [gap("a", 5000, 5008, "packet_loss")] }).gaps, [
-      { start: 5000, end: 5008, cause: "packet_loss" },
-    ])
+    assert.deepStrictEqual(
+      footage({ files: [file(0, 5000), file(5008, 10_000)], gaps: [gap("a", 5000, 5008, "packet_loss")] }).gaps,
+      [
+        { start: 5000, end: 5008, cause: "packet_loss" },
+      ],
+    )
   })
 
   it("expects from the creation, or from what retention left, to the newest fragment or now", () => {

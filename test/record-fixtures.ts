@@ -2,14 +2,22 @@
  * Stand-ins for the media doors, for tests of the slices above them: a recorder supervisor and a storage that do nothing but
  * remember, and a journal that a test writes.
  */
-import { Effect, Latch, Layer, PubSub, Stream } from "effect"
-import { type Assignment, type JournalEntry, RecorderSupervisor, StaleAssignment, type StreamStatus } from "#media/recorder.ts"
+import {
+  type Assignment,
+  type JournalEntry,
+  RecorderSupervisor,
+  StaleAssignment,
+  type StreamStatus,
+} from "#media/recorder.ts"
 import { type FolderUsage, Storage } from "#media/storage.ts"
 import type { ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
+import { Effect, Latch, Layer, PubSub, Stream } from "effect"
 
 /** An entry without its position: `write` gives it one. */
-export type Draft = JournalEntry extends infer E ? E extends { readonly position: number } ? Omit<E, "position"> : never : never
+export type Draft = JournalEntry extends infer E ?
+  E extends { readonly position: number } ? Omit<E, "position"> : never :
+  never
 
 export interface FakeMedia {
   readonly assignments: Map<StreamId, Assignment>
@@ -97,7 +105,8 @@ export const fakeMedia = (): FakeMedia => {
     status: (streamId) => statuses.get(streamId) ?? null,
     statuses: () => [...statuses.values()],
     changes: Stream.fromPubSub(changes),
-    journal: (position, limit) => Effect.sync(() => journal.filter((entry) => entry.position > position).slice(0, limit)),
+    journal: (position, limit) =>
+      Effect.sync(() => journal.filter((entry) => entry.position > position).slice(0, limit)),
     awaitJournal: (position) =>
       Effect.gen(function*() {
         while (!journal.some((entry) => entry.position > position)) yield* grew.await
@@ -180,4 +189,3 @@ export const footageFile = (
   frames: Math.ceil((endMs - startMs) / 40),
   sealed,
 })
-

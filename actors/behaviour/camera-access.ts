@@ -9,9 +9,6 @@
  *    those of access tokens.
  * 2. Recorded footage is offered only to those who may replay.
  */
-import { Clock, Effect, Layer, Redacted, Schema } from "effect"
-import { jwtVerify, SignJWT } from "jose"
-import { createPublicKey } from "node:crypto"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
@@ -19,6 +16,9 @@ import { NodeIdentity } from "#cluster/identity.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
 import { type EpochMs, StreamId } from "#schema/common.ts"
 import { decide, type UserPrincipal } from "#schema/permission.ts"
+import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import { jwtVerify, SignJWT } from "jose"
+import { createPublicKey } from "node:crypto"
 
 /** Long enough to connect and to come back after a hiccup; a viewer that stays refreshes it. */
 export const tokenLifetimeMs = 300_000

@@ -6,7 +6,6 @@
  * 1. Nothing is withdrawn but after a successful read of ownership, cameras and recordings: an outage stops no capture.
  * 2. One camera that does not start does not hold up the others, and is tried again at the next round.
  */
-import { Duration, Effect, Layer, Schedule, Schema, Stream } from "effect"
 import { CameraActor } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -15,6 +14,7 @@ import { RecorderSupervisor } from "#media/recorder.ts"
 import type { CameraId } from "#schema/common.ts"
 import { entityId } from "#schema/ownership.ts"
 import type { RecordingPlan } from "#schema/record-config.ts"
+import { Duration, Effect, Layer, Schedule, Schema, Stream } from "effect"
 
 /** A change that no entity was told of (a restored database, a failed assignment) is noticed within this. */
 const roundEvery = Duration.seconds(5)
@@ -23,20 +23,35 @@ const concurrency = 8
 /** Longest wait for an entity to start; its own limit is shorter. */
 const startLimit = Duration.seconds(15)
 
-const planText = Schema.encodeSync(Schema.fromJsonString(Schema.Array(Schema.Array(Schema.Union([Schema.String, Schema.Number, Schema.Boolean])))))
+const planText = Schema.encodeSync(
+  Schema.fromJsonString(Schema.Array(Schema.Array(Schema.Union([Schema.String, Schema.Number, Schema.Boolean])))),
+)
 
 /** Changes whenever the assignments of the camera would. */
 const markOf = (version: number, epoch: number, plans: ReadonlyArray<RecordingPlan>): string =>
   `${version}/${epoch}/${
     planText(
-      plans.map((plan) => [plan.recordingId, plan.recordingToken, plan.channelId, plan.role, plan.enabled, plan.retentionDays, plan.maxBytes])
+      plans.map((plan) => [
+        plan.recordingId,
+        plan.recordingToken,
+        plan.channelId,
+        plan.role,
+        plan.enabled,
+        plan.retentionDays,
+        plan.maxBytes,
+      ])
         .sort((a, b) => (a[0]! < b[0]! ? -1 : 1)),
     )
   }`
 
 /** One round; `started` remembers the mark of each camera that was started. */
 export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>) {
-  const [ownership, store, plans, supervisor] = yield* Effect.all([Ownership, CameraStore, RecordingPlans, RecorderSupervisor])
+  const [ownership, store, plans, supervisor] = yield* Effect.all([
+    Ownership,
+    CameraStore,
+    RecordingPlans,
+    RecorderSupervisor,
+  ])
   // Before the database is read: a camera is written before it is assigned, so whatever is assigned now is found there.
   const assigned = yield* supervisor.assignments
   const mine = (yield* ownership.owners).filter((owner) => owner.nodeId === ownership.nodeId)
@@ -48,7 +63,9 @@ export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>)
   const foreign = assigned.filter((assignment) => !known.has(assignment.cameraId))
   yield* Effect.forEach(foreign, (assignment) =>
     supervisor.withdraw(assignment.streamId, assignment.epoch).pipe(
-      Effect.tap(Effect.logInfo("A capture of a camera that is not this node's was stopped", { streamId: assignment.streamId })),
+      Effect.tap(
+        Effect.logInfo("A capture of a camera that is not this node's was stopped", { streamId: assignment.streamId }),
+      ),
       // Assigned anew in this moment: the next round looks at it.
       Effect.catchTag("StaleAssignment", () => Effect.void),
     ), { discard: true })
@@ -61,7 +78,9 @@ export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>)
     return clientOf(entityId(slot, id)).Start({ id }).pipe(
       Effect.timeout(startLimit),
       Effect.tap(Effect.sync(() => started.set(id, mark))),
-      Effect.catchCause((cause) => Effect.logWarning("A camera could not be started; it will be tried again", { cameraId: id, cause })),
+      Effect.catchCause((cause) =>
+        Effect.logWarning("A camera could not be started; it will be tried again", { cameraId: id, cause })
+      ),
     )
   }, { concurrency, discard: true })
 })
@@ -73,8 +92,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   yield* Stream.merge(ownership.changes, Stream.fromSchedule(Schedule.spaced(roundEvery))).pipe(
     Stream.runForEach(() =>
       round(started).pipe(
-        Effect.catchTag("DependencyUnavailable", (away) =>
-          Effect.logDebug("Cameras are not looked at while something is away", { dependency: away.dependency })),
+        Effect.catchTag(
+          "DependencyUnavailable",
+          (away) =>
+            Effect.logDebug("Cameras are not looked at while something is away", { dependency: away.dependency }),
+        ),
         Effect.catchCause((cause) => Effect.logError("A round of the activation loop failed", cause)),
       )
     ),

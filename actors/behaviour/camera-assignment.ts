@@ -7,19 +7,21 @@
  * 2. Credentials of a stream, where it has any, stand for those of its camera, as a whole.
  * 3. A password that cannot be opened is left out; the camera then refuses, and its state tells.
  */
-import { Effect, type Redacted } from "effect"
 import type { CaptureRow } from "#actors/store/camera-rows.ts"
 import type { Assignment } from "#media/recorder.ts"
 import { cameraSecret, streamSecret } from "#schema/camera-change.ts"
 import type { NodeId } from "#schema/common.ts"
 import type { RecordingPlan } from "#schema/record-config.ts"
 import { Vault } from "#schema/vault.ts"
+import { Effect, type Redacted } from "effect"
 
 /** Where a stream's credentials come from. */
-export const credentialsOf = (row: CaptureRow): { readonly username: string | null; readonly sealed: string | null; readonly context: string } =>
-  row.streamUsername !== null || row.streamPassword !== null
-    ? { username: row.streamUsername, sealed: row.streamPassword, context: streamSecret(row.streamId) }
-    : { username: row.cameraUsername, sealed: row.cameraPassword, context: cameraSecret(row.cameraId) }
+export const credentialsOf = (
+  row: CaptureRow,
+): { readonly username: string | null; readonly sealed: string | null; readonly context: string } =>
+  row.streamUsername !== null || row.streamPassword !== null ?
+    { username: row.streamUsername, sealed: row.streamPassword, context: streamSecret(row.streamId) } :
+    { username: row.cameraUsername, sealed: row.cameraPassword, context: cameraSecret(row.cameraId) }
 
 export const planFor = (row: CaptureRow, plans: ReadonlyArray<RecordingPlan>): RecordingPlan | null =>
   plans.find((plan) => plan.channelId === row.channelId && plan.role === row.role) ?? null
@@ -54,19 +56,21 @@ export const assignmentOf = (options: {
 })
 
 /** Opens the secrets and makes the assignments of `rows`. */
-export const compose = Effect.fnUntraced(function*(
-  rows: ReadonlyArray<CaptureRow>,
-  plans: ReadonlyArray<RecordingPlan>,
-  owner: { readonly nodeId: NodeId; readonly epoch: number },
-) {
-  const vault = yield* Vault
-  return yield* Effect.forEach(rows.filter((row) => row.driver === "rtsp"), (row) => {
-    const { context, sealed, username } = credentialsOf(row)
-    const opened = sealed === null ? Effect.succeed(null) : vault.open(context, sealed).pipe(
-      Effect.catchTag("VaultError", (error) =>
-        Effect.as(Effect.logError("A camera's password cannot be opened", { context, reason: error.reason }), null)),
-    )
-    return Effect.map(opened, (password) =>
-      assignmentOf({ row, plan: planFor(row, plans), ...owner, username, password }))
-  })
-})
+export const compose = Effect.fnUntraced(
+  function*(
+    rows: ReadonlyArray<CaptureRow>,
+    plans: ReadonlyArray<RecordingPlan>,
+    owner: { readonly nodeId: NodeId; readonly epoch: number },
+  ) {
+    const vault = yield* Vault
+    return yield* Effect.forEach(rows.filter((row) => row.driver === "rtsp"), (row) => {
+      const { context, sealed, username } = credentialsOf(row)
+      const opened = sealed === null ?
+        Effect.succeed(null) :
+        vault.open(context, sealed).pipe(Effect.catchTag("VaultError", (error) =>
+          Effect.as(Effect.logError("A camera's password cannot be opened", { context, reason: error.reason }), null)))
+      return Effect.map(opened, (password) =>
+        assignmentOf({ row, plan: planFor(row, plans), ...owner, username, password }))
+    })
+  },
+)

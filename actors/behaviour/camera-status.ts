@@ -7,11 +7,11 @@
  *    with what was last written.
  * 2. At most one write in {@link quietTime}, whatever a camera does.
  */
-import { Duration, Effect, Layer, Schedule, Stream } from "effect"
-import { CameraStore } from "#actors/store/camera.ts"
 import type { Observation } from "#actors/store/camera-rows.ts"
+import { CameraStore } from "#actors/store/camera.ts"
 import { RecorderSupervisor, type StreamStatus } from "#media/recorder.ts"
 import type { StreamId } from "#schema/common.ts"
+import { Duration, Effect, Layer, Schedule, Stream } from "effect"
 
 /** Pause after a write: a person sees a change within it, a camera that flaps costs two writes a second. */
 const quietTime = Duration.millis(500)

@@ -6,11 +6,12 @@
  * 1. A password leaves this file sealed. Credentials inside a source URL are taken out of it first; those given beside it win.
  * 2. Every send has a time limit (`ask`).
  */
-import { Effect, Layer, Redacted, Schema } from "effect"
 import { CameraActor, Cameras } from "#actors/protocol/camera.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { cameraSecret, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
+import { splitSourceUrl } from "#schema/camera-url.ts"
 import {
   type Camera,
   type CameraCreate,
@@ -24,14 +25,13 @@ import {
   StreamNotFound,
   type StreamUpdate,
 } from "#schema/camera.ts"
-import { cameraSecret, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
-import { splitSourceUrl } from "#schema/camera-url.ts"
 import { CameraId, ChannelId, type PageRequest, StreamId } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { entityId } from "#schema/ownership.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Effect, Layer, Redacted, Schema } from "effect"
 
 /** Cameras of the answer to a new order. */
 const firstPage = 100
@@ -44,7 +44,9 @@ interface Credentials {
 }
 
 /** What a source URL and the members beside it say together. */
-const sourceOf = (input: { readonly sourceUrl: string } & Credentials): { readonly url: string; readonly given: Credentials } => {
+const sourceOf = (
+  input: { readonly sourceUrl: string } & Credentials,
+): { readonly url: string; readonly given: Credentials } => {
   const { password, url, username } = splitSourceUrl(input.sourceUrl)
   const inUrl: Credentials = username === null && password === null ? {} : {
     username,
@@ -60,10 +62,13 @@ const sourceOf = (input: { readonly sourceUrl: string } & Credentials): { readon
   }
 }
 
-const rolesRepeat = (streams: ReadonlyArray<StreamCreate>) => new Set(streams.map((stream) => stream.role)).size < streams.length
+const rolesRepeat = (streams: ReadonlyArray<StreamCreate>) =>
+  new Set(streams.map((stream) => stream.role)).size < streams.length
 
 /** Faults that no schema can see. */
-const checked = (input: CameraCreate): Effect.Effect<ReadonlyArray<ChannelCreate>, DriverUnsupported | InvalidInput> => {
+const checked = (
+  input: CameraCreate,
+): Effect.Effect<ReadonlyArray<ChannelCreate>, DriverUnsupported | InvalidInput> => {
   if (input.driver !== "rtsp") return Effect.fail(new DriverUnsupported({ driver: input.driver }))
   const channels = input.channels ?? (input.streams === undefined ? [] : [{ streams: input.streams }])
   if (input.channels !== undefined && input.streams !== undefined) {
@@ -78,9 +83,11 @@ const checked = (input: CameraCreate): Effect.Effect<ReadonlyArray<ChannelCreate
   return Effect.succeed(channels)
 }
 
-const make = Effect.gen(function*() {
-  const [store, ownership, vault, clientOf] = yield* Effect.all([CameraStore, Ownership, Vault, CameraActor.client])
+type Store = CameraStore["Service"]
+type ClientOf = Effect.Success<typeof CameraActor.client>
 
+/** Completes what is written for the first time or changed, with passwords sealed. */
+const sealing = (vault: Vault["Service"]) => {
   const sealed = (context: string, password: Redacted.Redacted | null | undefined) =>
     password === null || password === undefined ? Effect.succeed(null) : vault.seal(context, password)
   /** The changed members of credentials; what is left out stays as it is. */
@@ -110,45 +117,75 @@ const make = Effect.gen(function*() {
       streams: yield* Effect.forEach(input.streams ?? [], newStream),
     } satisfies NewChannel
   })
+  return { sealed, changed, newStream, newChannel }
+}
 
-  const page = Effect.fnUntraced(function*(filter: CameraFilter, request: PageRequest) {
+/** Finds cameras and what is below them, and the entity that may change them. */
+const finding = (store: Store, clientOf: ClientOf) => {
+  const get = (id: CameraId) =>
+    Effect.flatMap(
+      store.get(id),
+      (camera) => camera === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(camera),
+    )
+  /** The camera that something below it belongs to. */
+  const parent = (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) =>
+    Effect.flatMap(store.cameraOf(of), (id) => id === null ? Effect.succeed(null) : store.get(id))
+  const homeOf = Effect.fnUntraced(function*(id: ChannelId) {
+    const cameraId = yield* store.cameraOf({ channelId: id })
+    const home = cameraId === null ? null : yield* store.home(cameraId)
+    return home ?? (yield* new ChannelNotFound({ id }))
+  })
+  return {
+    get,
+    homeOf,
+    channel: (id: ChannelId) =>
+      Effect.flatMap(parent({ channelId: id }), (camera) => {
+        const found = camera?.channels.find((one) => one.id === id)
+        return found === undefined ? Effect.fail(new ChannelNotFound({ id })) : Effect.succeed(found)
+      }),
+    stream: (id: StreamId) =>
+      Effect.flatMap(parent({ streamId: id }), (camera) => {
+        const found = camera?.channels.flatMap((one) => one.streams).find((one) => one.id === id)
+        return found === undefined ? Effect.fail(new StreamNotFound({ id })) : Effect.succeed(found)
+      }),
+    entity: (id: CameraId) =>
+      Effect.flatMap(
+        store.home(id),
+        (home) =>
+          home === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(clientOf(entityId(home.slot, id))),
+      ),
+    entityOfChannel: (id: ChannelId) => Effect.map(homeOf(id), (home) => clientOf(entityId(home.slot, home.cameraId))),
+    entityOfStream: Effect.fnUntraced(function*(id: StreamId) {
+      const cameraId = yield* store.cameraOf({ streamId: id })
+      const home = cameraId === null ? null : yield* store.home(cameraId)
+      if (home === null) return yield* new StreamNotFound({ id })
+      return clientOf(entityId(home.slot, home.cameraId))
+    }),
+  }
+}
+
+/** Lists and their order. */
+const listing = (store: Store) => {
+  const list = Effect.fnUntraced(function*(filter: CameraFilter, request: PageRequest) {
     const after = yield* cursor.decode(request.cursor)
     const rows = yield* store.list(filter, request.limit + 1, after)
     const position = ({ id, position }: Camera) => ({ id, position })
     return pageFrom({ rows, limit: request.limit, cursor, position, item: (camera) => camera })
   })
-  const found = (id: CameraId) =>
-    Effect.flatMap(store.get(id), (camera) => camera === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(camera))
-  const camera = (id: CameraId) =>
-    Effect.flatMap(store.home(id), (home) =>
-      home === null ? Effect.fail(new CameraNotFound({ id })) : Effect.succeed(clientOf(entityId(home.slot, id))))
-  const homeOfChannel = (id: ChannelId) =>
-    Effect.gen(function*() {
-      const cameraId = yield* store.cameraOf({ channelId: id })
-      const home = cameraId === null ? null : yield* store.home(cameraId)
-      return home ?? (yield* new ChannelNotFound({ id }))
-    })
-  const ofChannel = (id: ChannelId) =>
-    Effect.map(homeOfChannel(id), (home) => clientOf(entityId(home.slot, home.cameraId)))
-  const ofStream = (id: StreamId) =>
-    Effect.gen(function*() {
-      const cameraId = yield* store.cameraOf({ streamId: id })
-      const home = cameraId === null ? null : yield* store.home(cameraId)
-      if (home === null) return yield* new StreamNotFound({ id })
-      return clientOf(entityId(home.slot, home.cameraId))
-    })
-  const channel = (id: ChannelId) =>
-    Effect.gen(function*() {
-      const cameraId = yield* store.cameraOf({ channelId: id })
-      const parent = cameraId === null ? null : yield* store.get(cameraId)
-      return parent?.channels.find((one) => one.id === id) ?? (yield* new ChannelNotFound({ id }))
-    })
-  const stream = (id: StreamId) =>
-    Effect.gen(function*() {
-      const cameraId = yield* store.cameraOf({ streamId: id })
-      const parent = cameraId === null ? null : yield* store.get(cameraId)
-      return parent?.channels.flatMap((one) => one.streams).find((one) => one.id === id) ?? (yield* new StreamNotFound({ id }))
-    })
+  const reorder = (ids: ReadonlyArray<CameraId>) =>
+    new Set(ids).size < ids.length ?
+      Effect.fail(InvalidInput.at("/payload/ids", "each camera may be named once")) :
+      Effect.andThen(
+        store.reorder(ids),
+        list({}, { limit: firstPage, cursor: null }).pipe(Effect.catchTag("InvalidCursor", Effect.die)),
+      )
+  return { list, reorder }
+}
+
+const make = Effect.gen(function*() {
+  const [store, ownership, vault, clientOf] = yield* Effect.all([CameraStore, Ownership, Vault, CameraActor.client])
+  const { changed, newChannel, newStream, sealed } = sealing(vault)
+  const { channel, entity, entityOfChannel, entityOfStream, get, homeOf, stream } = finding(store, clientOf)
 
   const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
     const channels = yield* checked(input)
@@ -169,7 +206,7 @@ const make = Effect.gen(function*() {
     }))
   })
   const update = Effect.fn("Cameras.update")(function*(id: CameraId, input: CameraUpdate, ifMatch: number | null) {
-    const client = yield* camera(id)
+    const client = yield* entity(id)
     const change = {
       name: input.name,
       description: input.description ?? "",
@@ -178,59 +215,57 @@ const make = Effect.gen(function*() {
     }
     return yield* ask(client.Update({ id, change, ifMatch }))
   })
-  const updateStream = Effect.fn("Cameras.updateStream")(function*(id: StreamId, input: StreamUpdate, ifMatch: number | null) {
-    const client = yield* ofStream(id)
-    const { given, url } = sourceOf(input)
-    const change = {
-      sourceUrl: url,
-      transport: input.transport ?? "tcp" as const,
-      enabled: input.enabled ?? true,
-      ...(yield* changed(streamSecret(id), given)),
+  const updateStream = Effect.fn("Cameras.updateStream")(
+    function*(id: StreamId, input: StreamUpdate, ifMatch: number | null) {
+      const client = yield* entityOfStream(id)
+      const { given, url } = sourceOf(input)
+      const change = {
+        sourceUrl: url,
+        transport: input.transport ?? "tcp" as const,
+        enabled: input.enabled ?? true,
+        ...(yield* changed(streamSecret(id), given)),
+      }
+      return yield* ask(client.UpdateStream({ streamId: id, change, ifMatch }))
+    },
+  )
+  const addChannel = Effect.fn("Cameras.addChannel")(function*(id: CameraId, input: ChannelCreate) {
+    if (rolesRepeat(input.streams ?? [])) {
+      return yield* InvalidInput.at("/payload/streams", "each stream of a channel needs a role of its own")
     }
-    return yield* ask(client.UpdateStream({ streamId: id, change, ifMatch }))
+    const client = yield* entity(id)
+    return yield* ask(client.AddChannel({ id, channel: yield* newChannel(input) }))
   })
 
   return Cameras.of({
-    list: page,
-    get: found,
+    ...listing(store),
+    get,
     create,
     update,
-    remove: (id, ifMatch) => Effect.flatMap(camera(id), (client) => ask(client.Delete({ id, ifMatch }))),
-    reorder: (ids) =>
-      new Set(ids).size < ids.length
-        ? Effect.fail(InvalidInput.at("/payload/ids", "each camera may be named once"))
-        : Effect.andThen(
-          store.reorder(ids),
-          page({}, { limit: firstPage, cursor: null }).pipe(Effect.catchTag("InvalidCursor", Effect.die)),
-        ),
-    channels: (id) => Effect.map(found(id), (camera) => camera.channels),
+    remove: (id, ifMatch) => Effect.flatMap(entity(id), (client) => ask(client.Delete({ id, ifMatch }))),
+    channels: (id) => Effect.map(get(id), (camera) => camera.channels),
     channel,
-    addChannel: (id, input) =>
-      Effect.gen(function*() {
-        if (rolesRepeat(input.streams ?? [])) {
-          return yield* InvalidInput.at("/payload/streams", "each stream of a channel needs a role of its own")
-        }
-        const client = yield* camera(id)
-        return yield* ask(client.AddChannel({ id, channel: yield* newChannel(input) }))
-      }),
+    addChannel,
     updateChannel: (id, input, ifMatch) =>
-      Effect.flatMap(ofChannel(id), (client) =>
-        ask(client.UpdateChannel({ channelId: id, name: input.name, active: input.active ?? true, ifMatch }))),
+      Effect.flatMap(
+        entityOfChannel(id),
+        (client) =>
+          ask(client.UpdateChannel({ channelId: id, name: input.name, active: input.active ?? true, ifMatch })),
+      ),
     toggleChannel: (id, active, ifMatch) =>
-      Effect.flatMap(ofChannel(id), (client) => ask(client.ToggleChannel({ channelId: id, active, ifMatch }))),
+      Effect.flatMap(entityOfChannel(id), (client) => ask(client.ToggleChannel({ channelId: id, active, ifMatch }))),
     removeChannel: (id, ifMatch) =>
-      Effect.flatMap(ofChannel(id), (client) => ask(client.DeleteChannel({ channelId: id, ifMatch }))),
+      Effect.flatMap(entityOfChannel(id), (client) => ask(client.DeleteChannel({ channelId: id, ifMatch }))),
     streams: (id) => Effect.map(channel(id), (found) => found.streams),
     stream,
     addStream: (id, input) =>
       Effect.gen(function*() {
-        const client = yield* ofChannel(id)
+        const client = yield* entityOfChannel(id)
         return yield* ask(client.AddStream({ channelId: id, stream: yield* newStream(input) }))
       }),
     updateStream,
     removeStream: (id, ifMatch) =>
-      Effect.flatMap(ofStream(id), (client) => ask(client.DeleteStream({ streamId: id, ifMatch }))),
-    homeOf: homeOfChannel,
+      Effect.flatMap(entityOfStream(id), (client) => ask(client.DeleteStream({ streamId: id, ifMatch }))),
+    homeOf,
   })
 })
 

@@ -103,7 +103,9 @@ const recordedSpans = (facts: FootageFacts): ReadonlyArray<Span> => {
   for (const { files, nodeId, epoch } of groups) {
     const covered = union(files.map((file) => ({ start: file.startMs, end: file.endMs })), joinMs)
     const recorded = intersect(subtract(covered, gapsOf.get(nodeId) ?? []), [facts.expected])
-    for (const { start, end } of subtract(recorded, taken)) spans.push({ start, end, kind: "continuous", nodeId, epoch })
+    for (const { start, end } of subtract(recorded, taken)) {
+      spans.push({ start, end, kind: "continuous", nodeId, epoch })
+    }
     taken = union([...taken, ...recorded])
   }
   return spans.sort(byStart)
@@ -149,7 +151,9 @@ const joinSameCause = (gaps: ReadonlyArray<Caused>): ReadonlyArray<Gap> => {
 }
 
 /** Spans and gaps of what is expected. */
-export const footageOf = (facts: FootageFacts): { readonly spans: ReadonlyArray<Span>; readonly gaps: ReadonlyArray<Gap> } => {
+export const footageOf = (
+  facts: FootageFacts,
+): { readonly spans: ReadonlyArray<Span>; readonly gaps: ReadonlyArray<Gap> } => {
   if (facts.expected.end <= facts.expected.start) return { spans: [], gaps: [] }
   const spans = recordedSpans(facts)
   const missing = subtract([facts.expected], union(spans))

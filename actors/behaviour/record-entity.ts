@@ -7,31 +7,23 @@
  * 2. What was written is not taken back because the camera could not be told: the activation loop of cameras notices.
  * 3. `Delete` answers when the deletion is on record; a purge (`record-purge.ts`) deletes the footage, through any restart.
  */
-import { Clock, Duration, Effect } from "effect"
-import { Entity } from "effect/cluster"
 import { CameraActor } from "#actors/protocol/camera.ts"
 import { RecordingActor } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
-import { ask } from "#cluster/ask.ts"
+import { ask, moving, serve } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { CameraId, RecordingId } from "#schema/common.ts"
-import { entityId, parseEntityId, type StaleEpoch } from "#schema/ownership.ts"
-import { DependencyUnavailable } from "#schema/problem.ts"
+import { entityId, parseEntityId } from "#schema/ownership.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
 import { type Recording, RecordingNotFound } from "#schema/record-config.ts"
 import { uuid7 } from "#schema/uuid.ts"
+import { Clock, Duration, Effect } from "effect"
+import { Entity } from "effect/cluster"
 
 /** Longest wait of a handler; it includes telling the camera. */
 const handlerLimit = Duration.seconds(12)
 /** Longest wait for the camera: a recording that is changed is told so even if its camera is slow. */
 const cameraLimit = Duration.seconds(5)
-
-const moved = () => new DependencyUnavailable({ dependency: "node", message: "The recording is moving to another node; try again." })
-
-const limited = <A, E, R>(work: Effect.Effect<A, E | StaleEpoch, R>): Effect.Effect<A, Exclude<E, StaleEpoch> | DependencyUnavailable, R> =>
-  Effect.timeoutOrElse(work, {
-    duration: handlerLimit,
-    orElse: () => Effect.fail(new DependencyUnavailable({ dependency: "database", message: "The recording's owner did not answer in time." })),
-  }).pipe(Effect.catchTag("StaleEpoch" as never, () => Effect.fail(moved()))) as never
 
 const handlers = Effect.gen(function*() {
   const store = yield* RecordStore
@@ -44,17 +36,21 @@ const handlers = Effect.gen(function*() {
 
   const writer = Effect.gen(function*() {
     const epoch = yield* ownership.epochOf(slot)
-    if (epoch === null) return yield* moved()
+    if (epoch === null) return yield* moving()
     return { slot, epoch, nowMs: yield* Clock.currentTimeMillis }
   })
   const tellCamera = (id: CameraId) =>
     ask(cameraOf(entityId(slot, id)).Start({ id })).pipe(
       Effect.timeout(cameraLimit),
-      Effect.catchCause((cause) => Effect.logWarning("A changed recording will be assigned later", { cameraId: id, cause })),
+      Effect.catchCause((cause) =>
+        Effect.logWarning("A changed recording will be assigned later", { cameraId: id, cause })
+      ),
     )
   const recording = (id: RecordingId): Effect.Effect<Recording, RecordingNotFound | DependencyUnavailable> =>
-    Effect.flatMap(store.get({ id }), (found) =>
-      found === null ? Effect.fail(new RecordingNotFound({ id })) : Effect.succeed(found.recording))
+    Effect.flatMap(
+      store.get({ id }),
+      (found) => found === null ? Effect.fail(new RecordingNotFound({ id })) : Effect.succeed(found.recording),
+    )
   const note = (type: string, of: Recording) =>
     Effect.gen(function*() {
       const data = { enabled: of.enabled, mode: of.mode, retentionDays: of.retentionDays, version: of.version }
@@ -72,26 +68,42 @@ const handlers = Effect.gen(function*() {
 
   return RecordingActor.of({
     Create: ({ payload: { recording: made } }) =>
-      limited(Effect.gen(function*() {
-        yield* store.insert(yield* writer, made)
-        return yield* Effect.catchTag(done(made.id, "recording.created"), "RecordingNotFound", (gone) => Effect.die(gone))
-      })),
+      serve(
+        handlerLimit,
+        Effect.gen(function*() {
+          yield* store.insert(yield* writer, made)
+          return yield* Effect.catchTag(
+            done(made.id, "recording.created"),
+            "RecordingNotFound",
+            (gone) => Effect.die(gone),
+          )
+        }),
+      ),
     Update: ({ payload: { change, id, ifMatch } }) =>
-      limited(Effect.gen(function*() {
-        yield* store.update(yield* writer, id, change, ifMatch)
-        return yield* done(id, "recording.changed")
-      })),
+      serve(
+        handlerLimit,
+        Effect.gen(function*() {
+          yield* store.update(yield* writer, id, change, ifMatch)
+          return yield* done(id, "recording.changed")
+        }),
+      ),
     Toggle: ({ payload: { enabled, id, ifMatch } }) =>
-      limited(Effect.gen(function*() {
-        yield* store.toggle(yield* writer, id, enabled, ifMatch)
-        return yield* done(id, "recording.toggled")
-      })),
+      serve(
+        handlerLimit,
+        Effect.gen(function*() {
+          yield* store.toggle(yield* writer, id, enabled, ifMatch)
+          return yield* done(id, "recording.toggled")
+        }),
+      ),
     Delete: ({ payload: { id, ifMatch } }) =>
-      limited(Effect.gen(function*() {
-        const cameraId = yield* store.markDeleted(yield* writer, id, ifMatch)
-        yield* tellCamera(cameraId)
-        yield* Effect.logInfo("A recording was deleted; its footage follows", { recordingId: id })
-      })),
+      serve(
+        handlerLimit,
+        Effect.gen(function*() {
+          const cameraId = yield* store.markDeleted(yield* writer, id, ifMatch)
+          yield* tellCamera(cameraId)
+          yield* Effect.logInfo("A recording was deleted; its footage follows", { recordingId: id })
+        }),
+      ),
   })
 })
 

@@ -35,7 +35,13 @@ const gapEvent = (nodeId: NodeId, gap: LedgerGap, epoch: number, phase: "opened"
   nodeId,
   type: `recording.gap.${phase}`,
   timeMs: phase === "closed" ? gap.endMs ?? gap.startMs : gap.startMs,
-  data: { cause: gap.cause, detail: gap.detail, startMs: gap.startMs, endMs: gap.endMs, epoch },
+  data: {
+    cause: gap.cause,
+    detail: gap.detail,
+    start: new Date(gap.startMs).toISOString(),
+    end: gap.endMs === null ? null : new Date(gap.endMs).toISOString(),
+    epoch,
+  },
 })
 
 export const batchOf = (entries: ReadonlyArray<JournalEntry>, nodeId: NodeId, nowMs: EpochMs): JournalBatch => {

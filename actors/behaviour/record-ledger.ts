@@ -8,7 +8,6 @@
  * 2. After an overflow of the journal the index is rebuilt from the disk before reading goes on.
  * 3. Entries of an older epoch than the row they would change are refused, and told in the log.
  */
-import { Clock, Duration, Effect, Layer, Semaphore } from "effect"
 import { RecordLedger } from "#actors/protocol/record.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -17,6 +16,7 @@ import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import { allTime, type RecordingId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
+import { Clock, Duration, Effect, Layer, Semaphore } from "effect"
 import { batchOf, difference } from "./record-journal.ts"
 
 /** Entries of a transaction: at some 400 bytes each, one statement carries 200 KB at most. */
@@ -31,29 +31,13 @@ const rebuildBatch = 2_000
 const chunks = <A>(items: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size))
 
-const make = Effect.gen(function*() {
-  const [ownership, store, records, supervisor, storage] = yield* Effect.all([
+const makeRebuild = Effect.gen(function*() {
+  const [{ nodeId }, store, supervisor, storage] = yield* Effect.all([
     Ownership,
     RecordLedgerStore,
-    RecordStore,
     RecorderSupervisor,
     Storage,
   ])
-  const { nodeId } = ownership
-  /** Reading and rebuilding write the same rows. */
-  const one = yield* Semaphore.make(1)
-
-  const apply = Effect.fnUntraced(function*(position: number) {
-    const entries = yield* supervisor.journal(position, batchSize)
-    if (entries.length === 0) return position
-    const { events, ledger } = batchOf(entries, nodeId, yield* Clock.currentTimeMillis)
-    // First, as they may be told twice; what follows counts once.
-    yield* records.addEvents(events)
-    const { refused } = yield* store.apply(ledger)
-    if (refused > 0) yield* Effect.logWarning("Entries of the journal were refused: older epoch, or a recording that is gone", { refused })
-    yield* supervisor.acknowledge(ledger.position)
-    return ledger.position
-  })
 
   /** Gaps of every recording that has footage or an assignment here, with the newest epoch known of it. */
   const knownGaps = (files: ReadonlyArray<SegmentFile>) =>
@@ -67,11 +51,14 @@ const make = Effect.gen(function*() {
       )
     })
 
-  const rebuild = Effect.gen(function*() {
+  /** Makes the index equal to the disk. */
+  return Effect.gen(function*() {
     const scanned = yield* Effect.orDie(storage.scan({ repair: false }))
     const files = scanned.map(({ file }) => file).filter((file) => file.nodeId === nodeId)
     const usage = yield* storage.usage
-    const folders = new Set(usage.filter((folder) => folder.state !== "missing" && folder.state !== "error").map((folder) => folder.name))
+    const folders = new Set(
+      usage.filter((folder) => folder.state !== "missing" && folder.state !== "error").map((folder) => folder.name),
+    )
     const gone = difference({ indexed: yield* store.filesOf(nodeId), stored: files, folders })
     const gaps = [...yield* knownGaps(files), ...gone.gaps]
     const nowMs = yield* Clock.currentTimeMillis
@@ -84,14 +71,36 @@ const make = Effect.gen(function*() {
     yield* Effect.logInfo("The index of footage was rebuilt from the disk", report)
     return report
   })
+})
 
-  /** Set while what an overflow lost is in the index, and the entries behind it are still being read. */
-  let covered = false
+/** One step along the journal: answers the position it reached, the same if there was nothing to read. */
+const makeStep = <E, R>(rebuild: Effect.Effect<unknown, E, R>) =>
+  Effect.gen(function*() {
+    const [{ nodeId }, store, records, supervisor] = yield* Effect.all([
+      Ownership,
+      RecordLedgerStore,
+      RecordStore,
+      RecorderSupervisor,
+    ])
+    /** What an overflow lost is in the index, and the entries behind it are still being read. */
+    let covered = false
 
-  /** Reads on, after a rebuild where the journal lost entries. Answers how far it came; the same: there was nothing. */
-  const step = Effect.fnUntraced(function*(position: number) {
-    const lost = yield* supervisor.journalOverflowed
-    if (lost && !covered) {
+    const apply = Effect.fnUntraced(function*(position: number) {
+      const entries = yield* supervisor.journal(position, batchSize)
+      if (entries.length === 0) return position
+      const { events, ledger } = batchOf(entries, nodeId, yield* Clock.currentTimeMillis)
+      // First, as they may be told twice; what follows counts once.
+      yield* records.addEvents(events)
+      const { refused } = yield* store.apply(ledger)
+      if (refused > 0) {
+        yield* Effect.logWarning("Entries of the journal were refused: older epoch, or a recording that is gone", {
+          refused,
+        })
+      }
+      yield* supervisor.acknowledge(ledger.position)
+      return ledger.position
+    })
+    const recover = Effect.fnUntraced(function*(position: number) {
       yield* Effect.logWarning("The journal has lost entries; the index is rebuilt from the disk")
       const nowMs = yield* Clock.currentTimeMillis
       yield* rebuild
@@ -99,11 +108,22 @@ const make = Effect.gen(function*() {
       const waiting = yield* supervisor.journal(position, 1)
       // A journal that was lost whole has nothing to read: its positions begin at the millisecond it was made in.
       if (waiting.length === 0) yield* supervisor.acknowledge(nowMs)
-    }
-    const reached = yield* apply(position)
-    if (reached === position) covered = false
-    return reached
+    })
+    return Effect.fnUntraced(function*(position: number) {
+      const lost = yield* supervisor.journalOverflowed
+      if (lost && !covered) yield* recover(position)
+      const reached = yield* apply(position)
+      if (reached === position) covered = false
+      return reached
+    })
   })
+
+const make = Effect.gen(function*() {
+  const [{ nodeId }, store, supervisor] = yield* Effect.all([Ownership, RecordLedgerStore, RecorderSupervisor])
+  const rebuild = yield* makeRebuild
+  const step = yield* makeStep(rebuild)
+  /** Reading and rebuilding write the same rows. */
+  const one = yield* Semaphore.make(1)
 
   const follow = Effect.gen(function*() {
     let position = (yield* store.position(nodeId)) ?? 0
@@ -116,7 +136,6 @@ const make = Effect.gen(function*() {
       position = reached
     }
   })
-
   yield* follow.pipe(
     Effect.catchTag("DependencyUnavailable", () => Effect.logDebug("The journal waits for the database")),
     Effect.catchCause((cause) => Effect.logError("The journal could not be read into the database", cause)),
@@ -124,11 +143,7 @@ const make = Effect.gen(function*() {
     Effect.forever,
     Effect.forkScoped,
   )
-
-  return RecordLedger.of({
-    position: () => store.position(nodeId),
-    reindex: () => one.withPermits(1)(rebuild),
-  })
+  return RecordLedger.of({ position: () => store.position(nodeId), reindex: () => one.withPermits(1)(rebuild) })
 })
 
 export const layer = Layer.effect(RecordLedger, make)

@@ -1,7 +1,7 @@
 /** The service `RecordingPlans`: what is to be recorded, for the entities of cameras. */
-import { Effect, Layer } from "effect"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { RecordStore } from "#actors/store/record.ts"
+import { Effect, Layer } from "effect"
 
 export const layer = Layer.effect(
   RecordingPlans,

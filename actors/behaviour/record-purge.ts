@@ -6,12 +6,12 @@
  *    between goes on with it.
  * 2. A file goes only when no capture is assigned to its recording any more.
  */
-import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import { allTime, type RecordingId } from "#schema/common.ts"
+import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 
 const purgeEvery = Duration.seconds(15)
 const pruneEvery = Duration.hours(1)
@@ -21,12 +21,19 @@ const batch = 16
 const purgeFiles = Effect.fnUntraced(function*(id: RecordingId) {
   const storage = yield* Storage
   const files = storage.files(id, allTime)
-  yield* Effect.forEach(files, (file) =>
-    storage.remove(file).pipe(
-      Effect.catchTag("StorageError", (error) =>
-        Effect.logWarning("A file of a deleted recording cannot be deleted now", { file: file.id, detail: error.message })),
-    ), { discard: true })
-  if (files.length > 0) yield* Effect.logInfo("Footage of a deleted recording was deleted", { recordingId: id, files: files.length })
+  yield* Effect.forEach(
+    files,
+    (file) =>
+      storage.remove(file).pipe(Effect.catchTag("StorageError", (error) =>
+        Effect.logWarning("A file of a deleted recording cannot be deleted now", {
+          file: file.id,
+          detail: error.message,
+        }))),
+    { discard: true },
+  )
+  if (files.length > 0) {
+    yield* Effect.logInfo("Footage of a deleted recording was deleted", { recordingId: id, files: files.length })
+  }
   return storage.files(id, allTime).length === 0
 })
 
@@ -36,8 +43,11 @@ export const purge = Effect.gen(function*() {
   const mine = (yield* ownership.owners).filter((owner) => owner.nodeId === ownership.nodeId).map((owner) => owner.slot)
   const doomed = yield* store.deleting(mine, batch)
   const assigned = new Set((yield* supervisor.assignments).map((assignment) => assignment.recording?.recordingId))
-  yield* Effect.forEach(doomed.filter((id) => !assigned.has(id)), (id) =>
-    Effect.flatMap(purgeFiles(id), (gone) => gone ? store.purge(id) : Effect.void), { discard: true })
+  yield* Effect.forEach(
+    doomed.filter((id) => !assigned.has(id)),
+    (id) => Effect.flatMap(purgeFiles(id), (gone) => gone ? store.purge(id) : Effect.void),
+    { discard: true },
+  )
 })
 
 const prune = Effect.gen(function*() {

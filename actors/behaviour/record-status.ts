@@ -5,10 +5,10 @@
  * 1. What was missed is written by the next round: each round compares everything with what was last written.
  * 2. At most one write in {@link quietTime}.
  */
-import { Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { type ObservedState, RecordStore } from "#actors/store/record.ts"
 import { type Assignment, RecorderSupervisor, type StreamStatus } from "#media/recorder.ts"
 import type { RecordingId } from "#schema/common.ts"
+import { Duration, Effect, Layer, Schedule, Stream } from "effect"
 
 const quietTime = Duration.millis(500)
 const compareEvery = Duration.seconds(10)

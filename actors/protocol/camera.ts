@@ -7,35 +7,35 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. Passwords travel sealed. Sealed under the context `camera/<cameraId>/password` or `stream/<streamId>/password`.
  */
-import { Context, type Effect, type Redacted, Schema } from "effect"
-import { ClusterSchema, Entity } from "effect/cluster"
-import { Rpc } from "effect/rpc"
+import { CameraChange, type CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import {
   Camera,
   type CameraCreate,
   type CameraFilter,
   CameraNotFound,
+  CameraStream,
   type CameraUpdate,
   Channel,
   type ChannelCreate,
   ChannelNotFound,
   ChannelsExhausted,
   type ChannelUpdate,
-  CameraStream,
   type DriverUnsupported,
   type MediaPath,
+  StillRecorded,
   type StreamCreate,
   StreamExists,
-  StillRecorded,
   StreamNotFound,
   type StreamTokenInvalid,
   type StreamUpdate,
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, type EpochMs, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
-import { CameraChange, type CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { Context, type Effect, type Redacted, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
@@ -70,7 +70,10 @@ export const CameraActor = Entity.make("Camera", [
     success: Channel,
     error: Schema.Union(channelErrors),
   }),
-  Rpc.make("DeleteChannel", { payload: { channelId: ChannelId, ifMatch }, error: Schema.Union([...channelErrors, StillRecorded]) }),
+  Rpc.make("DeleteChannel", {
+    payload: { channelId: ChannelId, ifMatch },
+    error: Schema.Union([...channelErrors, StillRecorded]),
+  }),
   Rpc.make("AddStream", {
     payload: { channelId: ChannelId, stream: NewStream },
     success: CameraStream,
@@ -81,7 +84,10 @@ export const CameraActor = Entity.make("Camera", [
     success: CameraStream,
     error: Schema.Union(streamErrors),
   }),
-  Rpc.make("DeleteStream", { payload: { streamId: StreamId, ifMatch }, error: Schema.Union([...streamErrors, StillRecorded]) }),
+  Rpc.make("DeleteStream", {
+    payload: { streamId: StreamId, ifMatch },
+    error: Schema.Union([...streamErrors, StillRecorded]),
+  }),
 ]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
 
 type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
@@ -101,15 +107,30 @@ export class Cameras extends Context.Service<Cameras, {
 
   readonly channels: (id: CameraId) => OfCamera<ReadonlyArray<Channel>>
   readonly channel: (id: ChannelId) => OfChannel<Channel>
-  readonly addChannel: (id: CameraId, input: ChannelCreate) => OfCamera<Channel, ChannelsExhausted | InvalidInput | VersionConflict>
-  readonly updateChannel: (id: ChannelId, update: ChannelUpdate, ifMatch: number | null) => OfChannel<Channel, VersionConflict>
-  readonly toggleChannel: (id: ChannelId, active: boolean | null, ifMatch: number | null) => OfChannel<Channel, VersionConflict>
+  readonly addChannel: (
+    id: CameraId,
+    input: ChannelCreate,
+  ) => OfCamera<Channel, ChannelsExhausted | InvalidInput | VersionConflict>
+  readonly updateChannel: (
+    id: ChannelId,
+    update: ChannelUpdate,
+    ifMatch: number | null,
+  ) => OfChannel<Channel, VersionConflict>
+  readonly toggleChannel: (
+    id: ChannelId,
+    active: boolean | null,
+    ifMatch: number | null,
+  ) => OfChannel<Channel, VersionConflict>
   readonly removeChannel: (id: ChannelId, ifMatch: number | null) => OfChannel<void, VersionConflict | StillRecorded>
 
   readonly streams: (id: ChannelId) => OfChannel<ReadonlyArray<CameraStream>>
   readonly stream: (id: StreamId) => OfStream<CameraStream>
   readonly addStream: (id: ChannelId, input: StreamCreate) => OfChannel<CameraStream, StreamExists | VersionConflict>
-  readonly updateStream: (id: StreamId, update: StreamUpdate, ifMatch: number | null) => OfStream<CameraStream, VersionConflict>
+  readonly updateStream: (
+    id: StreamId,
+    update: StreamUpdate,
+    ifMatch: number | null,
+  ) => OfStream<CameraStream, VersionConflict>
   readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, VersionConflict | StillRecorded>
 
   /** Where the camera of a channel lives, for the entities of other slices that belong to it. */

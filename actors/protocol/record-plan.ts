@@ -3,12 +3,14 @@
  * camera slice where a channel is, and the camera slice asks the record slice what is wanted of it: neither needs the other
  * to be built first.
  */
-import { Context, type Effect } from "effect"
 import type { CameraId } from "#schema/common.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { RecordingPlan } from "#schema/record-config.ts"
+import { Context, type Effect } from "effect"
 
 export class RecordingPlans extends Context.Service<RecordingPlans, {
   /** Plans of every recording of these cameras, disabled ones too, deleted ones not. */
-  readonly ofCameras: (cameraIds: ReadonlyArray<CameraId>) => Effect.Effect<ReadonlyArray<RecordingPlan>, DependencyUnavailable>
+  readonly ofCameras: (
+    cameraIds: ReadonlyArray<CameraId>,
+  ) => Effect.Effect<ReadonlyArray<RecordingPlan>, DependencyUnavailable>
 }>()("nightjar/actors/RecordingPlans") {}

@@ -6,18 +6,14 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. No bytes travel here: spans tell what exists, the storage door is where it is read.
  */
-import { Context, type Effect, Schema } from "effect"
-import { ClusterSchema, Entity } from "effect/cluster"
-import { Rpc } from "effect/rpc"
 import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
-import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
-  Recording,
   NewRecording,
+  Recording,
   RecordingChange,
   RecordingChannelNotFound,
   type RecordingCreate,
@@ -31,6 +27,10 @@ import {
   type RecordingUpdate,
   type StoragePartition,
 } from "#schema/record-config.ts"
+import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
+import { Context, type Effect, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
 
 const failures = Schema.Union([RecordingNotFound, VersionConflict, DependencyUnavailable])
 
@@ -44,7 +44,11 @@ export const RecordingActor = Entity.make("Recording", [
     success: Recording,
     error: Schema.Union([RecordingExists, RecordingChannelNotFound, DependencyUnavailable]),
   }),
-  Rpc.make("Update", { payload: { id: RecordingId, change: RecordingChange, ifMatch }, success: Recording, error: failures }),
+  Rpc.make("Update", {
+    payload: { id: RecordingId, change: RecordingChange, ifMatch },
+    success: Recording,
+    error: failures,
+  }),
   Rpc.make("Toggle", {
     payload: { id: RecordingId, enabled: Schema.NullOr(Schema.Boolean), ifMatch },
     success: Recording,
@@ -76,7 +80,9 @@ export class Recordings extends Context.Service<Recordings, {
   readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
   readonly get: (id: RecordingId) => OfRecording<Recording>
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
-  readonly create: (input: RecordingCreate) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound>
+  readonly create: (
+    input: RecordingCreate,
+  ) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound>
   readonly update: (
     id: RecordingId,
     update: RecordingUpdate,
@@ -90,9 +96,16 @@ export class Recordings extends Context.Service<Recordings, {
   readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, VersionConflict>
   readonly eventStatus: (id: RecordingId) => OfRecording<RecordingEventStatus>
   /** Newest first. */
-  readonly eventHistory: (id: RecordingId, interval: Interval, page: PageRequest) => OfRecording<PageOf<EventEnvelope>, InvalidInput | InvalidCursor>
+  readonly eventHistory: (
+    id: RecordingId,
+    interval: Interval,
+    page: PageRequest,
+  ) => OfRecording<PageOf<EventEnvelope>, InvalidInput | InvalidCursor>
   readonly settings: () => Answer<RecordingSettings>
-  readonly updateSettings: (update: RecordingSettingsUpdate, ifMatch: number | null) => Answer<RecordingSettings, VersionConflict>
+  readonly updateSettings: (
+    update: RecordingSettingsUpdate,
+    ifMatch: number | null,
+  ) => Answer<RecordingSettings, VersionConflict>
   /** Looks at the storage folders again. */
   readonly refreshPartitions: () => Answer<ReadonlyArray<StoragePartition>>
   readonly coverage: (id: RecordingId, interval: Interval) => OfRecording<Coverage, InvalidInput>
@@ -103,7 +116,9 @@ export class Recordings extends Context.Service<Recordings, {
   /** Files that overlap the interval, by start; those of this node as the disk has them, those of others as they reported. */
   readonly files: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<SegmentFile>, InvalidInput>
   /** First and last moment any footage exists of, epoch milliseconds; null while there is none. */
-  readonly bounds: (token: RecordingToken) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
+  readonly bounds: (
+    token: RecordingToken,
+  ) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
 }>()("nightjar/actors/Recordings") {}
 
 /** What a rebuild of the index from the disk found. */

@@ -6,9 +6,9 @@
  * 1. An outage (refused, cut off, shutting down, out of connections, deadlock, time-out) is `DependencyUnavailable`.
  * 2. No SQL text reaches a caller.
  */
+import { DependencyUnavailable } from "#schema/problem.ts"
 import { Effect, Predicate } from "effect"
 import type { SqlError } from "effect/sql"
-import { DependencyUnavailable } from "#schema/problem.ts"
 
 /** Classes of SQLSTATE (PostgreSQL, appendix A) that tell of the server's state: connection, resources, intervention, system. */
 const outageClasses = new Set(["08", "53", "57", "58"])
@@ -17,7 +17,8 @@ const outageClasses = new Set(["08", "53", "57", "58"])
 export const isOutage = (error: SqlError.SqlError): boolean => {
   if (error.isRetryable) return true
   const cause: unknown = error.reason.cause
-  return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && outageClasses.has(cause.code.slice(0, 2))
+  return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" &&
+    outageClasses.has(cause.code.slice(0, 2))
 }
 
 export const databaseAway = (): DependencyUnavailable =>
@@ -27,8 +28,11 @@ export const databaseAway = (): DependencyUnavailable =>
 export const answered = <A, E, R>(
   query: Effect.Effect<A, E | SqlError.SqlError, R>,
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | DependencyUnavailable, R> =>
-  Effect.catchTag(query as Effect.Effect<A, SqlError.SqlError, R>, "SqlError", (error) =>
-    isOutage(error) ? Effect.fail(databaseAway()) : Effect.die(error)) as never
+  Effect.catchTag(
+    query as Effect.Effect<A, SqlError.SqlError, R>,
+    "SqlError",
+    (error) => isOutage(error) ? Effect.fail(databaseAway()) : Effect.die(error),
+  ) as never
 
 /** Breaks the rule that `constraint` keeps. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean => {

@@ -1,10 +1,10 @@
 /** Reading cameras: see `camera.ts`. */
-import { Effect } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
-import type { Camera, CameraFilter } from "#schema/camera.ts"
 import type { CameraHome } from "#schema/camera-change.ts"
+import type { Camera, CameraFilter } from "#schema/camera.ts"
 import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
 import type { Slot } from "#schema/ownership.ts"
+import { Effect } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
 import { answered } from "./answer.ts"
 import { assemble, type CameraRow, type CaptureRow, type ChannelRow, type StreamRow } from "./camera-rows.ts"
 
@@ -52,22 +52,23 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
         complete,
       )),
     get: (id: CameraId) =>
-      answered(sql<CameraRow>`SELECT * FROM camera WHERE id = ${id}`.pipe(
-        Effect.flatMap(complete),
-        Effect.map(([camera]) => camera ?? null),
-      )),
+      answered(
+        sql<CameraRow>`SELECT * FROM camera WHERE id = ${id}`.pipe(
+          Effect.flatMap(complete),
+          Effect.map(([camera]) => camera ?? null),
+        ),
+      ),
     cameraOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) =>
       answered(Effect.map(
-        "channelId" in of
-          ? sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_channel WHERE id = ${of.channelId}`
-          : sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_stream WHERE id = ${of.streamId}`,
+        "channelId" in of ?
+          sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_channel WHERE id = ${of.channelId}` :
+          sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_stream WHERE id = ${of.streamId}`,
         ([row]) => row?.camera_id ?? null,
       )),
     home: (id: CameraId) =>
-      answered(Effect.map(
-        sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`,
-        ([row]) => row ?? null,
-      )),
+      answered(
+        Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),
+      ),
     captures: (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
       answered(sql<CaptureRow>`
         SELECT c.id AS "cameraId", h.id AS "channelId", s.id AS "streamId", c.driver, s.role, s.source_url AS url,

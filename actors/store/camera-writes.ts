@@ -1,6 +1,5 @@
 /** Writing cameras: see `camera.ts`. */
-import { Effect } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import type { CameraChange, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import {
   CameraNotFound,
   ChannelNotFound,
@@ -11,10 +10,11 @@ import {
   StreamExists,
   StreamNotFound,
 } from "#schema/camera.ts"
-import type { CameraChange, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import type { CameraId, ChannelId, EpochMs, StreamId } from "#schema/common.ts"
 import type { StaleEpoch } from "#schema/ownership.ts"
 import { type DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
+import { Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
 import { effectiveStatus, type Observation, type StreamRow, type Writer } from "./camera-rows.ts"
 import { fenced } from "./fence.ts"
@@ -26,9 +26,9 @@ const recordingConstraint = "recording_source"
 const observationBatch = 500
 
 const matching = (ifMatch: number | null, version: number) =>
-  ifMatch === null || ifMatch === version
-    ? Effect.void
-    : Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
+  ifMatch === null || ifMatch === version ?
+    Effect.void :
+    Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
 
 /** Statements that several writes are made of. They run inside a transaction. */
 const statements = (sql: SqlClient.SqlClient) => {
@@ -49,7 +49,9 @@ const statements = (sql: SqlClient.SqlClient) => {
     })
   const lockStream = (writer: Writer, id: StreamId) =>
     Effect.gen(function*() {
-      const [row] = yield* sql<{ readonly camera_id: CameraId; readonly channel_id: ChannelId; readonly version: number }>`
+      const [row] = yield* sql<
+        { readonly camera_id: CameraId; readonly channel_id: ChannelId; readonly version: number }
+      >`
         SELECT s.camera_id, s.channel_id, s.version FROM camera_stream s JOIN camera c ON c.id = s.camera_id
         WHERE s.id = ${id} AND c.slot = ${writer.slot} FOR UPDATE`
       if (row === undefined) return yield* new StreamNotFound({ id })
@@ -85,15 +87,20 @@ const statements = (sql: SqlClient.SqlClient) => {
         INSERT INTO camera_channel (id, camera_id, number, name, active, created_at, updated_at, version)
         VALUES (${channel.id}, ${cameraId}, ${number}, ${channel.name ?? `Channel ${number}`}, ${channel.active},
           ${new Date(nowMs)}, ${new Date(nowMs)}, 1)`
-      yield* Effect.forEach(channel.streams, (stream) => insertStream(nowMs, cameraId, channel.id, stream), { discard: true })
+      yield* Effect.forEach(channel.streams, (stream) => insertStream(nowMs, cameraId, channel.id, stream), {
+        discard: true,
+      })
     })
   return { lockCamera, lockChannel, lockStream, touchChannel, touchCamera, refreshStatus, insertStream, insertChannel }
 }
 
 /** A delete that the record slice forbids says so, instead of failing as a broken constraint. */
 const unlessRecorded = <A, R>(id: string, write: Effect.Effect<A, SqlError.SqlError, R>) =>
-  Effect.catchTag(write, "SqlError", (error) =>
-    Effect.fail(violates(error, recordingConstraint) ? new StillRecorded({ id }) : error))
+  Effect.catchTag(
+    write,
+    "SqlError",
+    (error) => Effect.fail(violates(error, recordingConstraint) ? new StillRecorded({ id }) : error),
+  )
 
 type Owned = <A, E>(
   writer: Writer,
@@ -102,38 +109,47 @@ type Owned = <A, E>(
 
 const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>, owned: Owned) => ({
   insert: (writer: Writer, camera: NewCamera) =>
-    owned(writer, Effect.gen(function*() {
-      const now = new Date(writer.nowMs)
-      yield* sql`
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const now = new Date(writer.nowMs)
+        yield* sql`
         INSERT INTO camera (id, slot, home_node_id, name, description, driver, enabled, username, sealed_password, position,
           status, reason, created_at, updated_at, version)
         SELECT ${camera.id}::text::uuid, ${writer.slot}, ${camera.homeNodeId}::text::uuid, ${camera.name},
           ${camera.description}, ${camera.driver}, ${camera.enabled}, ${camera.username}, ${camera.sealedPassword},
           coalesce(max(position) + 1, 0), 'registered', '', ${now}, ${now}, 1 FROM camera`
-      yield* Effect.forEach(
-        camera.channels,
-        (channel, index) => parts.insertChannel(writer.nowMs, camera.id, channel, index + 1),
-        { discard: true },
-      )
-      yield* parts.refreshStatus(camera.id)
-    })),
+        yield* Effect.forEach(
+          camera.channels,
+          (channel, index) => parts.insertChannel(writer.nowMs, camera.id, channel, index + 1),
+          { discard: true },
+        )
+        yield* parts.refreshStatus(camera.id)
+      }),
+    ),
   update: (writer: Writer, id: CameraId, change: CameraChange, ifMatch: number | null) =>
-    owned(writer, Effect.gen(function*() {
-      yield* matching(ifMatch, yield* parts.lockCamera(writer, id))
-      yield* sql`
+    owned(
+      writer,
+      Effect.gen(function*() {
+        yield* matching(ifMatch, yield* parts.lockCamera(writer, id))
+        yield* sql`
         UPDATE camera SET name = ${change.name}, description = ${change.description}, enabled = ${change.enabled}
         WHERE id = ${id}`
-      if (change.username !== undefined) yield* sql`UPDATE camera SET username = ${change.username} WHERE id = ${id}`
-      if (change.sealedPassword !== undefined) {
-        yield* sql`UPDATE camera SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`
-      }
-      yield* parts.touchCamera(id, writer.nowMs)
-    })),
+        if (change.username !== undefined) yield* sql`UPDATE camera SET username = ${change.username} WHERE id = ${id}`
+        if (change.sealedPassword !== undefined) {
+          yield* sql`UPDATE camera SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`
+        }
+        yield* parts.touchCamera(id, writer.nowMs)
+      }),
+    ),
   remove: (writer: Writer, id: CameraId, ifMatch: number | null) =>
-    owned(writer, Effect.andThen(
-      Effect.flatMap(parts.lockCamera(writer, id), (version) => matching(ifMatch, version)),
-      Effect.asVoid(unlessRecorded(id, sql`DELETE FROM camera WHERE id = ${id}`)),
-    )),
+    owned(
+      writer,
+      Effect.andThen(
+        Effect.flatMap(parts.lockCamera(writer, id), (version) => matching(ifMatch, version)),
+        Effect.asVoid(unlessRecorded(id, sql`DELETE FROM camera WHERE id = ${id}`)),
+      ),
+    ),
   reorder: (ids: ReadonlyArray<CameraId>) =>
     answered(sql.withTransaction(Effect.gen(function*() {
       // Everybody's place changes, so one order at a time; readers are not held up.
@@ -154,89 +170,114 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
 
 const ofChannels = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>, owned: Owned) => ({
   addChannel: (writer: Writer, id: CameraId, channel: NewChannel) =>
-    owned(writer, Effect.gen(function*() {
-      yield* parts.lockCamera(writer, id)
-      const rows = yield* sql<{ readonly number: number }>`
+    owned(
+      writer,
+      Effect.gen(function*() {
+        yield* parts.lockCamera(writer, id)
+        const rows = yield* sql<{ readonly number: number }>`
         SELECT number FROM camera_channel WHERE camera_id = ${id} ORDER BY number`
-      if (rows.length >= maxChannels) return yield* new ChannelsExhausted({ cameraId: id, limit: maxChannels })
-      yield* parts.insertChannel(writer.nowMs, id, channel, (rows.at(-1)?.number ?? 0) + 1)
-      yield* parts.touchCamera(id, writer.nowMs)
-    })),
+        if (rows.length >= maxChannels) return yield* new ChannelsExhausted({ cameraId: id, limit: maxChannels })
+        yield* parts.insertChannel(writer.nowMs, id, channel, (rows.at(-1)?.number ?? 0) + 1)
+        yield* parts.touchCamera(id, writer.nowMs)
+      }),
+    ),
   updateChannel: (
     writer: Writer,
     id: ChannelId,
     change: { readonly name: string | null; readonly active: boolean | null },
     ifMatch: number | null,
   ) =>
-    owned(writer, Effect.gen(function*() {
-      const { cameraId, version } = yield* parts.lockChannel(writer, id)
-      yield* matching(ifMatch, version)
-      if (change.name !== null) yield* sql`UPDATE camera_channel SET name = ${change.name} WHERE id = ${id}`
-      if (change.active === null) yield* sql`UPDATE camera_channel SET active = NOT active WHERE id = ${id}`
-      else yield* sql`UPDATE camera_channel SET active = ${change.active} WHERE id = ${id}`
-      yield* parts.touchChannel(id, writer.nowMs)
-      yield* parts.touchCamera(cameraId, writer.nowMs)
-    })),
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const { cameraId, version } = yield* parts.lockChannel(writer, id)
+        yield* matching(ifMatch, version)
+        if (change.name !== null) yield* sql`UPDATE camera_channel SET name = ${change.name} WHERE id = ${id}`
+        if (change.active === null) yield* sql`UPDATE camera_channel SET active = NOT active WHERE id = ${id}`
+        else yield* sql`UPDATE camera_channel SET active = ${change.active} WHERE id = ${id}`
+        yield* parts.touchChannel(id, writer.nowMs)
+        yield* parts.touchCamera(cameraId, writer.nowMs)
+      }),
+    ),
   removeChannel: (writer: Writer, id: ChannelId, ifMatch: number | null) =>
-    owned(writer, Effect.gen(function*() {
-      const { cameraId, version } = yield* parts.lockChannel(writer, id)
-      yield* matching(ifMatch, version)
-      yield* unlessRecorded(id, sql`DELETE FROM camera_channel WHERE id = ${id}`)
-      yield* parts.touchCamera(cameraId, writer.nowMs)
-    })),
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const { cameraId, version } = yield* parts.lockChannel(writer, id)
+        yield* matching(ifMatch, version)
+        yield* unlessRecorded(id, sql`DELETE FROM camera_channel WHERE id = ${id}`)
+        yield* parts.touchCamera(cameraId, writer.nowMs)
+      }),
+    ),
 })
 
 const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>, owned: Owned) => ({
   addStream: (writer: Writer, id: ChannelId, stream: NewStream) =>
-    owned(writer, Effect.gen(function*() {
-      const { cameraId } = yield* parts.lockChannel(writer, id)
-      const same = yield* sql`SELECT 1 FROM camera_stream WHERE channel_id = ${id} AND role = ${stream.role}`
-      if (same.length > 0) return yield* new StreamExists({ channelId: id, role: stream.role })
-      yield* parts.insertStream(writer.nowMs, cameraId, id, stream)
-      yield* parts.touchChannel(id, writer.nowMs)
-      yield* parts.touchCamera(cameraId, writer.nowMs)
-    })),
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const { cameraId } = yield* parts.lockChannel(writer, id)
+        const same = yield* sql`SELECT 1 FROM camera_stream WHERE channel_id = ${id} AND role = ${stream.role}`
+        if (same.length > 0) return yield* new StreamExists({ channelId: id, role: stream.role })
+        yield* parts.insertStream(writer.nowMs, cameraId, id, stream)
+        yield* parts.touchChannel(id, writer.nowMs)
+        yield* parts.touchCamera(cameraId, writer.nowMs)
+      }),
+    ),
   updateStream: (writer: Writer, id: StreamId, change: StreamChange, ifMatch: number | null) =>
-    owned(writer, Effect.gen(function*() {
-      const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
-      yield* matching(ifMatch, version)
-      yield* sql`
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
+        yield* matching(ifMatch, version)
+        yield* sql`
         UPDATE camera_stream SET source_url = ${change.sourceUrl}, transport = ${change.transport},
           enabled = ${change.enabled}, version = version + 1, updated_at = ${new Date(writer.nowMs)} WHERE id = ${id}`
-      if (change.username !== undefined) yield* sql`UPDATE camera_stream SET username = ${change.username} WHERE id = ${id}`
-      if (change.sealedPassword !== undefined) {
-        yield* sql`UPDATE camera_stream SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`
-      }
-      yield* parts.touchChannel(channelId, writer.nowMs)
-      yield* parts.touchCamera(cameraId, writer.nowMs)
-    })),
+        if (
+          change.username !== undefined
+        ) yield* sql`UPDATE camera_stream SET username = ${change.username} WHERE id = ${id}`
+        if (change.sealedPassword !== undefined) {
+          yield* sql`UPDATE camera_stream SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`
+        }
+        yield* parts.touchChannel(channelId, writer.nowMs)
+        yield* parts.touchCamera(cameraId, writer.nowMs)
+      }),
+    ),
   removeStream: (writer: Writer, id: StreamId, ifMatch: number | null) =>
-    owned(writer, Effect.gen(function*() {
-      const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
-      yield* matching(ifMatch, version)
-      yield* unlessRecorded(id, sql`DELETE FROM camera_stream WHERE id = ${id}`)
-      yield* parts.touchChannel(channelId, writer.nowMs)
-      yield* parts.touchCamera(cameraId, writer.nowMs)
-    })),
+    owned(
+      writer,
+      Effect.gen(function*() {
+        const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
+        yield* matching(ifMatch, version)
+        yield* unlessRecorded(id, sql`DELETE FROM camera_stream WHERE id = ${id}`)
+        yield* parts.touchChannel(channelId, writer.nowMs)
+        yield* parts.touchCamera(cameraId, writer.nowMs)
+      }),
+    ),
 })
 
-const observing = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>) => (seen: ReadonlyArray<Observation>) =>
-  Effect.forEach(
-    Array.from({ length: Math.ceil(seen.length / observationBatch) }, (_, n) =>
-      seen.slice(n * observationBatch, (n + 1) * observationBatch)),
-    (batch) =>
-      answered(sql.withTransaction(Effect.gen(function*() {
-        const rows = yield* sql<{ readonly camera_id: CameraId }>`
+const observing =
+  (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>) => (seen: ReadonlyArray<Observation>) =>
+    Effect.forEach(
+      Array.from({ length: Math.ceil(seen.length / observationBatch) }, (_, n) =>
+        seen.slice(n * observationBatch, (n + 1) * observationBatch)),
+      (batch) =>
+        answered(sql.withTransaction(Effect.gen(function*() {
+          const rows = yield* sql<{ readonly camera_id: CameraId }>`
           UPDATE camera_stream SET status = seen.status, reason = seen.reason, codec = coalesce(seen.codec, camera_stream.codec),
             width = coalesce(seen.width, camera_stream.width), height = coalesce(seen.height, camera_stream.height),
             audio_codec = CASE WHEN seen.codec IS NULL THEN camera_stream.audio_codec ELSE seen."audioCodec" END
           FROM jsonb_to_recordset(${JSON.stringify(batch)}::text::jsonb)
             AS seen ("streamId" uuid, status text, reason text, codec text, width integer, height integer, "audioCodec" text)
           WHERE camera_stream.id = seen."streamId" RETURNING camera_stream.camera_id`
-        yield* Effect.forEach(new Set(rows.map((row) => row.camera_id)), parts.refreshStatus, { discard: true })
-      }))),
-    { discard: true },
-  )
+          yield* Effect.forEach(
+            new Set(rows.map((row) => row.camera_id)),
+            parts.refreshStatus,
+            { discard: true },
+          )
+        }))),
+      { discard: true },
+    )
 
 export const cameraWrites = (sql: SqlClient.SqlClient) => {
   const parts = statements(sql)

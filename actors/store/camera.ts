@@ -7,8 +7,7 @@
  * 3. `camera.status` is what its streams amount to, recomputed in the transaction that changes any of them.
  * 4. A page is at most 500 cameras of at most 64 channels; everything else here is one camera or one statement.
  */
-import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import type { CameraChange, CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import type {
   Camera,
   CameraFilter,
@@ -19,10 +18,11 @@ import type {
   StreamExists,
   StreamNotFound,
 } from "#schema/camera.ts"
-import type { CameraChange, CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
 import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
 import type { DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { cameraReads } from "./camera-reads.ts"
 import type { CaptureRow, Observation, Writer } from "./camera-rows.ts"
 import { cameraWrites } from "./camera-writes.ts"
@@ -42,24 +42,54 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly cameraOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) => Read<CameraId | null>
   readonly home: (id: CameraId) => Read<CameraHome | null>
   readonly insert: (writer: Writer, camera: NewCamera) => Write<void>
-  readonly update: (writer: Writer, id: CameraId, change: CameraChange, ifMatch: number | null) => Write<void, CameraNotFound | VersionConflict>
-  readonly remove: (writer: Writer, id: CameraId, ifMatch: number | null) => Write<void, CameraNotFound | VersionConflict | StillRecorded>
+  readonly update: (
+    writer: Writer,
+    id: CameraId,
+    change: CameraChange,
+    ifMatch: number | null,
+  ) => Write<void, CameraNotFound | VersionConflict>
+  readonly remove: (
+    writer: Writer,
+    id: CameraId,
+    ifMatch: number | null,
+  ) => Write<void, CameraNotFound | VersionConflict | StillRecorded>
   readonly reorder: (ids: ReadonlyArray<CameraId>) => Effect.Effect<void, CameraNotFound | DependencyUnavailable>
-  readonly addChannel: (writer: Writer, id: CameraId, channel: NewChannel) => Write<void, CameraNotFound | ChannelsExhausted>
+  readonly addChannel: (
+    writer: Writer,
+    id: CameraId,
+    channel: NewChannel,
+  ) => Write<void, CameraNotFound | ChannelsExhausted>
   readonly updateChannel: (
     writer: Writer,
     id: ChannelId,
     change: { readonly name: string | null; readonly active: boolean | null },
     ifMatch: number | null,
   ) => Write<void, ChannelNotFound | VersionConflict>
-  readonly removeChannel: (writer: Writer, id: ChannelId, ifMatch: number | null) => Write<void, ChannelNotFound | VersionConflict | StillRecorded>
+  readonly removeChannel: (
+    writer: Writer,
+    id: ChannelId,
+    ifMatch: number | null,
+  ) => Write<void, ChannelNotFound | VersionConflict | StillRecorded>
   readonly addStream: (writer: Writer, id: ChannelId, stream: NewStream) => Write<void, ChannelNotFound | StreamExists>
-  readonly updateStream: (writer: Writer, id: StreamId, change: StreamChange, ifMatch: number | null) => Write<void, StreamNotFound | VersionConflict>
-  readonly removeStream: (writer: Writer, id: StreamId, ifMatch: number | null) => Write<void, StreamNotFound | VersionConflict | StillRecorded>
+  readonly updateStream: (
+    writer: Writer,
+    id: StreamId,
+    change: StreamChange,
+    ifMatch: number | null,
+  ) => Write<void, StreamNotFound | VersionConflict>
+  readonly removeStream: (
+    writer: Writer,
+    id: StreamId,
+    ifMatch: number | null,
+  ) => Write<void, StreamNotFound | VersionConflict | StillRecorded>
   /** Every stream of the cameras of these slots, or of one camera. */
-  readonly captures: (of: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) => Read<ReadonlyArray<CaptureRow>>
+  readonly captures: (
+    of: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId },
+  ) => Read<ReadonlyArray<CaptureRow>>
   /** Cameras of these slots with their versions. */
-  readonly versions: (slots: ReadonlyArray<Slot>) => Read<ReadonlyArray<{ readonly id: CameraId; readonly slot: Slot; readonly version: number }>>
+  readonly versions: (
+    slots: ReadonlyArray<Slot>,
+  ) => Read<ReadonlyArray<{ readonly id: CameraId; readonly slot: Slot; readonly version: number }>>
   readonly observe: (seen: ReadonlyArray<Observation>) => Effect.Effect<void, DependencyUnavailable>
 }>()("nightjar/actors/CameraStore") {
   static readonly layer = Layer.effect(

@@ -7,11 +7,11 @@
  * 3. What belongs to a recording that is not (or no longer) known is not written.
  * 4. Retention moves `recording.kept_from`; gaps that ended before it are forgotten.
  */
-import { Context, Effect, Layer } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
 import type { EpochMs, Interval, NodeId, RecordingId } from "#schema/common.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { answered } from "./answer.ts"
 import { gapOf, type GapRow, segmentOf, type SegmentRow, type StoredGap } from "./record-rows.ts"
 
@@ -48,7 +48,10 @@ export class RecordLedgerStore extends Context.Service<RecordLedgerStore, {
   /** Files and gaps that overlap the interval, by start. */
   readonly footage: (id: RecordingId, interval: Interval) => Effect.Effect<StoredFootage, DependencyUnavailable>
   /** Start of the oldest and end of the newest file of nodes other than this. */
-  readonly bounds: (id: RecordingId, except: NodeId) => Effect.Effect<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null, DependencyUnavailable>
+  readonly bounds: (
+    id: RecordingId,
+    except: NodeId,
+  ) => Effect.Effect<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null, DependencyUnavailable>
 }>()("nightjar/actors/RecordLedgerStore") {
   static readonly layer = Layer.effect(
     RecordLedgerStore,
@@ -70,7 +73,9 @@ const upsertFiles = (sql: SqlClient.SqlClient, files: ReadonlyArray<SegmentFile>
         bytes, fragments, frames, sealed)
       SELECT f.id, f."recordingId", f."streamId", f."channelId", f."nodeId", f.epoch, f.sequence, f.folder, f."startAt",
         f."endAt", f.bytes, f.fragments, f.frames, f.sealed
-      FROM jsonb_to_recordset(${json(files.map((file) => ({ ...file, startAt: iso(file.startMs), endAt: iso(file.endMs) })))}::text::jsonb)
+      FROM jsonb_to_recordset(${
+      json(files.map((file) => ({ ...file, startAt: iso(file.startMs), endAt: iso(file.endMs) })))
+    }::text::jsonb)
         AS f (id text, "recordingId" uuid, "streamId" uuid, "channelId" uuid, "nodeId" uuid, epoch bigint, sequence bigint,
           folder text, "startAt" timestamptz, "endAt" timestamptz, bytes bigint, fragments integer, frames bigint, sealed boolean)
       JOIN recording r ON r.id = f."recordingId"
@@ -88,7 +93,9 @@ const upsertGaps = (sql: SqlClient.SqlClient, nodeId: NodeId, gaps: LedgerBatch[
       INSERT INTO recording_gap (id, recording_id, node_id, epoch, start_at, end_at, cause, detail)
       SELECT g.id, g."recordingId", ${nodeId}::text::uuid, g.epoch, g."startAt", g."endAt", g.cause, g.detail
       FROM jsonb_to_recordset(${
-      json(gaps.map((gap) => ({ ...gap, startAt: iso(gap.startMs), endAt: gap.endMs === null ? null : iso(gap.endMs) })))
+      json(
+        gaps.map((gap) => ({ ...gap, startAt: iso(gap.startMs), endAt: gap.endMs === null ? null : iso(gap.endMs) })),
+      )
     }::text::jsonb)
         AS g (id text, "recordingId" uuid, epoch bigint, "startAt" timestamptz, "endAt" timestamptz, cause text, detail text)
       JOIN recording r ON r.id = g."recordingId"
@@ -131,10 +138,12 @@ const applying = (sql: SqlClient.SqlClient) => (batch: LedgerBatch) =>
 
 const reading = (sql: SqlClient.SqlClient) => ({
   position: (nodeId: NodeId) =>
-    answered(Effect.map(
-      sql<{ readonly position: bigint }>`SELECT position FROM recording_journal WHERE node_id = ${nodeId}`,
-      ([row]) => row === undefined ? null : Number(row.position),
-    )),
+    answered(
+      Effect.map(
+        sql<{ readonly position: bigint }>`SELECT position FROM recording_journal WHERE node_id = ${nodeId}`,
+        ([row]) => row === undefined ? null : Number(row.position),
+      ),
+    ),
   filesOf: (nodeId: NodeId) =>
     answered(Effect.map(
       sql<SegmentRow>`
@@ -146,7 +155,9 @@ const reading = (sql: SqlClient.SqlClient) => ({
       files: Effect.map(
         sql<SegmentRow>`
           SELECT f.*, r.token FROM segment_file f JOIN recording r ON r.id = f.recording_id
-          WHERE f.recording_id = ${id} AND f.start_at < ${new Date(interval.end)} AND f.end_at > ${new Date(interval.start)}
+          WHERE f.recording_id = ${id} AND f.start_at < ${new Date(interval.end)} AND f.end_at > ${new Date(
+          interval.start,
+        )}
           ORDER BY f.start_at, f.id`,
         (rows) => rows.map(segmentOf),
       ),
@@ -165,8 +176,8 @@ const reading = (sql: SqlClient.SqlClient) => ({
         SELECT min(start_at) AS oldest, max(end_at) AS newest FROM segment_file
         WHERE recording_id = ${id} AND node_id <> ${except}`,
       ([row]) =>
-        row === undefined || row.oldest === null || row.newest === null
-          ? null
-          : { oldestMs: row.oldest.getTime(), newestMs: row.newest.getTime() },
+        row === undefined || row.oldest === null || row.newest === null ?
+          null :
+          { oldestMs: row.oldest.getTime(), newestMs: row.newest.getTime() },
     )),
 })

@@ -2,8 +2,8 @@
 import type { CameraId, ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { Slot } from "#schema/ownership.ts"
-import type { GapCause, LedgerGap, RecordingMode, RecordingState, SegmentFile, StreamRole } from "#schema/record.ts"
 import type { Recording, RecordingSettings } from "#schema/record-config.ts"
+import type { GapCause, LedgerGap, RecordingMode, RecordingState, SegmentFile, StreamRole } from "#schema/record.ts"
 
 export interface RecordingRow {
   readonly id: RecordingId

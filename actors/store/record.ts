@@ -5,13 +5,10 @@
  * 1. What a person changes of a recording is written under the epoch of its slot (`fenced`); a stale owner writes nothing.
  * 2. A recording that is being deleted is found by nobody but `deleting`, and keeps nothing but its footage.
  */
-import { Context, Effect, Layer } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
 import type { CameraId, EpochMs, Interval, NodeId, RecordingId, RecordingToken } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
 import { type DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
-import type { RecordingState } from "#schema/record.ts"
 import {
   type NewRecording,
   type RecordingChange,
@@ -23,9 +20,20 @@ import {
   type RecordingSettings,
   type RecordingSettingsUpdate,
 } from "#schema/record-config.ts"
+import type { RecordingState } from "#schema/record.ts"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
 import { fenced } from "./fence.ts"
-import { eventOf, type EventRow, recordingOf, type RecordingRow, settingsOf, type SettingsRow, type StoredRecording } from "./record-rows.ts"
+import {
+  eventOf,
+  type EventRow,
+  recordingOf,
+  type RecordingRow,
+  settingsOf,
+  type SettingsRow,
+  type StoredRecording,
+} from "./record-rows.ts"
 
 /** Who writes, and when. */
 export interface Writer {
@@ -61,37 +69,64 @@ type Write<A, E = never> = Effect.Effect<A, E | StaleEpoch | DependencyUnavailab
 
 export class RecordStore extends Context.Service<RecordStore, {
   /** By id, which is the order of creation; begins behind `after`. */
-  readonly list: (filter: RecordingFilter, limit: number, after: RecordingId | null) => Read<ReadonlyArray<StoredRecording>>
+  readonly list: (
+    filter: RecordingFilter,
+    limit: number,
+    after: RecordingId | null,
+  ) => Read<ReadonlyArray<StoredRecording>>
   readonly get: (by: { readonly id: RecordingId } | { readonly token: RecordingToken }) => Read<StoredRecording | null>
   readonly plans: (cameraIds: ReadonlyArray<CameraId>) => Read<ReadonlyArray<RecordingPlan>>
   readonly insert: (writer: Writer, recording: NewRecording) => Write<void, RecordingExists | RecordingChannelNotFound>
-  readonly update: (writer: Writer, id: RecordingId, change: RecordingChange, ifMatch: number | null) => Write<void, RecordingNotFound | VersionConflict>
+  readonly update: (
+    writer: Writer,
+    id: RecordingId,
+    change: RecordingChange,
+    ifMatch: number | null,
+  ) => Write<void, RecordingNotFound | VersionConflict>
   /** `null` flips. */
-  readonly toggle: (writer: Writer, id: RecordingId, enabled: boolean | null, ifMatch: number | null) => Write<void, RecordingNotFound | VersionConflict>
+  readonly toggle: (
+    writer: Writer,
+    id: RecordingId,
+    enabled: boolean | null,
+    ifMatch: number | null,
+  ) => Write<void, RecordingNotFound | VersionConflict>
   /** From now on nobody finds it; answers the camera it recorded. */
-  readonly markDeleted: (writer: Writer, id: RecordingId, ifMatch: number | null) => Write<CameraId, RecordingNotFound | VersionConflict>
+  readonly markDeleted: (
+    writer: Writer,
+    id: RecordingId,
+    ifMatch: number | null,
+  ) => Write<CameraId, RecordingNotFound | VersionConflict>
   /** Recordings of these slots whose footage is to be deleted; at most `limit`. */
   readonly deleting: (slots: ReadonlyArray<Slot>, limit: number) => Read<ReadonlyArray<RecordingId>>
   /** Forgets a recording that was marked deleted, with everything that was kept of it. */
   readonly purge: (id: RecordingId) => Read<void>
   readonly observe: (seen: ReadonlyArray<ObservedState>) => Read<void>
   readonly addEvents: (events: ReadonlyArray<NewEvent>) => Read<void>
-  readonly events: (id: RecordingId, interval: Interval, limit: number, after: EventPosition | null) => Read<ReadonlyArray<EventEnvelope>>
+  readonly events: (
+    id: RecordingId,
+    interval: Interval,
+    limit: number,
+    after: EventPosition | null,
+  ) => Read<ReadonlyArray<EventEnvelope>>
   /** Deletes events older than the settings say. */
   readonly pruneEvents: (nowMs: EpochMs) => Read<void>
   readonly settings: () => Read<RecordingSettings>
-  readonly updateSettings: (update: RecordingSettingsUpdate, ifMatch: number | null) => Effect.Effect<RecordingSettings, VersionConflict | DependencyUnavailable>
+  readonly updateSettings: (
+    update: RecordingSettingsUpdate,
+    ifMatch: number | null,
+  ) => Effect.Effect<RecordingSettings, VersionConflict | DependencyUnavailable>
 }>()("nightjar/actors/RecordStore") {
   static readonly layer = Layer.effect(
     RecordStore,
-    Effect.map(SqlClient.SqlClient, (sql) => RecordStore.of({ ...reading(sql), ...writing(sql), ...observing(sql), ...configuring(sql) })),
+    Effect.map(SqlClient.SqlClient, (sql) =>
+      RecordStore.of({ ...reading(sql), ...writing(sql), ...observing(sql), ...configuring(sql) })),
   )
 }
 
 const matching = (ifMatch: number | null, version: number) =>
-  ifMatch === null || ifMatch === version
-    ? Effect.void
-    : Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
+  ifMatch === null || ifMatch === version ?
+    Effect.void :
+    Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
 
 const reading = (sql: SqlClient.SqlClient) => ({
   list: (filter: RecordingFilter, limit: number, after: RecordingId | null) =>
@@ -102,7 +137,9 @@ const reading = (sql: SqlClient.SqlClient) => ({
           sql`deleted_at IS NULL`,
           ...(filter.cameraId === undefined ? [] : [sql`camera_id = ${filter.cameraId}`]),
           ...(filter.channelId === undefined ? [] : [sql`channel_id = ${filter.channelId}`]),
-          ...(filter.state === undefined ? [] : [sql`CASE WHEN enabled THEN state ELSE 'disabled' END = ${filter.state}`]),
+          ...(filter.state === undefined ?
+            [] :
+            [sql`CASE WHEN enabled THEN state ELSE 'disabled' END = ${filter.state}`]),
           ...(after === null ? [] : [sql`id > ${after}`]),
         ])
       } ORDER BY id LIMIT ${limit}`,
@@ -116,24 +153,32 @@ const reading = (sql: SqlClient.SqlClient) => ({
       ([row]) => row === undefined ? null : recordingOf(row),
     )),
   plans: (cameraIds: ReadonlyArray<CameraId>): Read<ReadonlyArray<RecordingPlan>> =>
-    cameraIds.length === 0 ? Effect.succeed([]) : answered(Effect.map(
-      sql<RecordingRow>`SELECT * FROM recording WHERE deleted_at IS NULL AND camera_id IN ${sql.in(cameraIds)} ORDER BY id`,
-      (rows) =>
-        rows.map((row) => ({
-          recordingId: row.id,
-          recordingToken: row.token,
-          cameraId: row.camera_id,
-          channelId: row.channel_id,
-          role: row.role,
-          enabled: row.enabled,
-          retentionDays: row.retention_days,
-          maxBytes: Number(row.max_bytes),
-        })),
-    )),
+    cameraIds.length === 0 ?
+      Effect.succeed([]) :
+      answered(
+        Effect.map(
+          sql<RecordingRow>`SELECT * FROM recording WHERE deleted_at IS NULL AND camera_id IN ${
+            sql.in(cameraIds)
+          } ORDER BY id`,
+          (rows) =>
+            rows.map((row) => ({
+              recordingId: row.id,
+              recordingToken: row.token,
+              cameraId: row.camera_id,
+              channelId: row.channel_id,
+              role: row.role,
+              enabled: row.enabled,
+              retentionDays: row.retention_days,
+              maxBytes: Number(row.max_bytes),
+            })),
+        ),
+      ),
   deleting: (slots: ReadonlyArray<Slot>, limit: number): Read<ReadonlyArray<RecordingId>> =>
     slots.length === 0 ? Effect.succeed([]) : answered(Effect.map(
       sql<{ readonly id: RecordingId }>`
-        SELECT id FROM recording WHERE deleted_at IS NOT NULL AND slot IN ${sql.in(slots)} ORDER BY deleted_at LIMIT ${limit}`,
+        SELECT id FROM recording WHERE deleted_at IS NOT NULL AND slot IN ${
+        sql.in(slots)
+      } ORDER BY deleted_at LIMIT ${limit}`,
       (rows) => rows.map((row) => row.id),
     )),
   events: (id: RecordingId, interval: Interval, limit: number, after: EventPosition | null) =>
@@ -146,10 +191,10 @@ const reading = (sql: SqlClient.SqlClient) => ({
       (rows) => rows.map(eventOf),
     )),
   settings: () =>
-    answered(Effect.flatMap(
-      sql<SettingsRow>`SELECT * FROM recording_settings`,
-      ([row]) => row === undefined ? Effect.die(new Error("the settings of recordings are missing")) : Effect.succeed(settingsOf(row)),
-    )),
+    answered(Effect.flatMap(sql<SettingsRow>`SELECT * FROM recording_settings`, ([row]) =>
+      row === undefined ?
+        Effect.die(new Error("the settings of recordings are missing")) :
+        Effect.succeed(settingsOf(row)))),
 })
 
 const writing = (sql: SqlClient.SqlClient) => {
@@ -170,45 +215,62 @@ const writing = (sql: SqlClient.SqlClient) => {
     sql`UPDATE recording SET version = version + 1, updated_at = ${new Date(nowMs)} WHERE id = ${id}`
   return {
     insert: (writer: Writer, made: NewRecording) =>
-      owned(writer, sql`
+      owned(
+        writer,
+        sql`
         INSERT INTO recording (id, token, slot, camera_id, channel_id, role, mode, enabled, state, reason, retention_days,
           max_bytes, pre_event_seconds, post_event_seconds, schedule, created_at, updated_at, version)
         VALUES (${made.id}, ${made.recordingToken}, ${writer.slot}, ${made.cameraId}, ${made.channelId}, ${made.role},
           ${made.mode}, ${made.enabled}, 'waiting', '', ${made.retentionDays}, ${made.maxBytes}, ${made.preEventSeconds},
           ${made.postEventSeconds}, ${made.schedule === null ? null : JSON.stringify(made.schedule)}::text::jsonb,
           ${new Date(writer.nowMs)}, ${new Date(writer.nowMs)}, 1)`.pipe(
-        Effect.mapError((error) => {
-          if (violates(error, "recording_stream")) return new RecordingExists({ channelId: made.channelId, role: made.role })
-          if (violates(error, "recording_source")) return new RecordingChannelNotFound({ channelId: made.channelId, role: made.role })
-          return error
-        }),
-        Effect.asVoid,
-      )),
+          Effect.mapError((error) => {
+            if (violates(error, "recording_stream")) {
+              return new RecordingExists({ channelId: made.channelId, role: made.role })
+            }
+            if (violates(error, "recording_source")) {
+              return new RecordingChannelNotFound({ channelId: made.channelId, role: made.role })
+            }
+            return error
+          }),
+          Effect.asVoid,
+        ),
+      ),
     update: (writer: Writer, id: RecordingId, change: RecordingChange, ifMatch: number | null) =>
-      owned(writer, Effect.gen(function*() {
-        yield* locked(writer, id, ifMatch)
-        yield* sql`
+      owned(
+        writer,
+        Effect.gen(function*() {
+          yield* locked(writer, id, ifMatch)
+          yield* sql`
           UPDATE recording SET mode = ${change.mode}, enabled = ${change.enabled}, retention_days = ${change.retentionDays},
             max_bytes = ${change.maxBytes}, pre_event_seconds = ${change.preEventSeconds},
             post_event_seconds = ${change.postEventSeconds},
             schedule = ${change.schedule === null ? null : JSON.stringify(change.schedule)}::text::jsonb
           WHERE id = ${id}`
-        yield* touch(id, writer.nowMs)
-      })),
+          yield* touch(id, writer.nowMs)
+        }),
+      ),
     toggle: (writer: Writer, id: RecordingId, enabled: boolean | null, ifMatch: number | null) =>
-      owned(writer, Effect.gen(function*() {
-        yield* locked(writer, id, ifMatch)
-        if (enabled === null) yield* sql`UPDATE recording SET enabled = NOT enabled WHERE id = ${id}`
-        else yield* sql`UPDATE recording SET enabled = ${enabled} WHERE id = ${id}`
-        yield* touch(id, writer.nowMs)
-      })),
+      owned(
+        writer,
+        Effect.gen(function*() {
+          yield* locked(writer, id, ifMatch)
+          if (enabled === null) yield* sql`UPDATE recording SET enabled = NOT enabled WHERE id = ${id}`
+          else yield* sql`UPDATE recording SET enabled = ${enabled} WHERE id = ${id}`
+          yield* touch(id, writer.nowMs)
+        }),
+      ),
     markDeleted: (writer: Writer, id: RecordingId, ifMatch: number | null) =>
-      owned(writer, Effect.gen(function*() {
-        const cameraId = yield* locked(writer, id, ifMatch)
-        yield* sql`UPDATE recording SET deleted_at = ${new Date(writer.nowMs)}, channel_id = NULL WHERE id = ${id}`
-        return cameraId
-      })),
-    purge: (id: RecordingId) => answered(Effect.asVoid(sql`DELETE FROM recording WHERE id = ${id} AND deleted_at IS NOT NULL`)),
+      owned(
+        writer,
+        Effect.gen(function*() {
+          const cameraId = yield* locked(writer, id, ifMatch)
+          yield* sql`UPDATE recording SET deleted_at = ${new Date(writer.nowMs)}, channel_id = NULL WHERE id = ${id}`
+          return cameraId
+        }),
+      ),
+    purge: (id: RecordingId) =>
+      answered(Effect.asVoid(sql`DELETE FROM recording WHERE id = ${id} AND deleted_at IS NOT NULL`)),
   }
 }
 
@@ -216,7 +278,9 @@ const observing = (sql: SqlClient.SqlClient) => ({
   observe: (seen: ReadonlyArray<ObservedState>) =>
     answered(Effect.asVoid(sql`
       UPDATE recording SET state = seen.state, reason = seen.reason
-      FROM jsonb_to_recordset(${JSON.stringify(seen)}::text::jsonb) AS seen ("recordingId" uuid, state text, reason text)
+      FROM jsonb_to_recordset(${
+      JSON.stringify(seen)
+    }::text::jsonb) AS seen ("recordingId" uuid, state text, reason text)
       WHERE recording.id = seen."recordingId"`)),
   addEvents: (events: ReadonlyArray<NewEvent>): Read<void> =>
     events.length === 0 ? Effect.void : answered(Effect.asVoid(sql`
@@ -230,7 +294,9 @@ const observing = (sql: SqlClient.SqlClient) => ({
   pruneEvents: (nowMs: EpochMs) =>
     answered(Effect.asVoid(sql`
       DELETE FROM recording_event
-      WHERE at < ${new Date(nowMs)}::timestamptz - (SELECT event_history_days FROM recording_settings) * INTERVAL '1 day'`)),
+      WHERE at < ${new Date(
+      nowMs,
+    )}::timestamptz - (SELECT event_history_days FROM recording_settings) * INTERVAL '1 day'`)),
 })
 
 const configuring = (sql: SqlClient.SqlClient) => ({

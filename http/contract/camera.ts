@@ -2,8 +2,6 @@
  * The camera service: cameras, their channels and streams, and where a stream can be watched. Discovery, device settings, PTZ,
  * talk-back and the media proxy are not here yet.
  */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
   Camera,
   CameraCreate,
@@ -27,6 +25,8 @@ import {
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, Page, StreamId } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 import { created, idempotencyKey, ifMatch, pageQuery, ToggleBody, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
@@ -58,12 +58,14 @@ const onCameras = [
     payload: CameraCreate,
     success: created(Camera),
     error: problems(DriverUnsupported, InvalidInput),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc(
-    "Add a camera",
-    "`rtsp` takes `streams` (one channel) or `channels`. User name and password may stand inside a source URL; they are " +
-      "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` and " +
-      "`mobile` are answered with 501 `driver_unsupported` in this version.",
-  )),
+  }).annotateMerge(access("camera:write")).annotateMerge(
+    doc(
+      "Add a camera",
+      "`rtsp` takes `streams` (one channel) or `channels`. User name and password may stand inside a source URL; they are " +
+        "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` and " +
+        "`mobile` are answered with 501 `driver_unsupported` in this version.",
+    ),
+  ),
   HttpApiEndpoint.get("searchCameras", `${base}/cameras/search`, {
     query: { ...pageQuery, q: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(200)) },
     success: Cameras,
@@ -98,20 +100,21 @@ const onCamera = [
     payload: CameraUpdate,
     success: versioned(Camera),
     error: problems(CameraNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc(
-    "Update a camera",
-    "Replaces; but a user name or password that is left out stays, and `null` removes it. Channels and streams have " +
-      "operations of their own.",
-  )),
+  }).annotateMerge(access("camera:write")).annotateMerge(
+    doc(
+      "Update a camera",
+      "Replaces; but a user name or password that is left out stays, and `null` removes it. Channels and streams have " +
+        "operations of their own.",
+    ),
+  ),
   HttpApiEndpoint.delete("deleteCamera", `${base}/cameras/:id`, {
     params: cameraParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(CameraNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc(
-    "Delete a camera",
-    "409 `still_recorded` while it has recordings: footage is never deleted as a side effect.",
-  )),
+  }).annotateMerge(access("camera:write")).annotateMerge(
+    doc("Delete a camera", "409 `still_recorded` while it has recordings: footage is never deleted as a side effect."),
+  ),
   HttpApiEndpoint.get("channels", `${base}/cameras/:id/channels`, {
     params: cameraParams,
     success: Channels,
@@ -144,7 +147,9 @@ const onChannel = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(ChannelNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc("Delete a channel", "409 `still_recorded` while it is recorded.")),
+  }).annotateMerge(access("camera:write")).annotateMerge(
+    doc("Delete a channel", "409 `still_recorded` while it is recorded."),
+  ),
   HttpApiEndpoint.post("toggleChannel", `${base}/channels/:channel_id/toggle`, {
     params: channelParams,
     headers: { ...ifMatch, ...idempotencyKey },
@@ -152,7 +157,10 @@ const onChannel = [
     success: versioned(Channel),
     error: problems(ChannelNotFound, VersionConflict),
   }).annotateMerge(access("camera:write")).annotateMerge(
-    doc("Toggle channel active status", "Flips, or sets with `enabled`. A channel that is off is neither watched nor recorded."),
+    doc(
+      "Toggle channel active status",
+      "Flips, or sets with `enabled`. A channel that is off is neither watched nor recorded.",
+    ),
   ),
   HttpApiEndpoint.get("streams", `${base}/channels/:channel_id/streams`, {
     params: channelParams,
@@ -168,7 +176,8 @@ const onChannel = [
   }).annotateMerge(access("camera:write")).annotateMerge(doc("Add a stream", "One stream a role.")),
 ] as const
 
-const mediaPathDoc = "`hlsUrl` plays the newest stored footage, some seconds behind live; it is null where the stream is not " +
+const mediaPathDoc =
+  "`hlsUrl` plays the newest stored footage, some seconds behind live; it is null where the stream is not " +
   "recorded, nothing is stored yet, or the caller may not replay. `whepUrl` and `rtspUrl` are null: this version has no live " +
   "doors yet. The token opens this stream for the caller's session, for five minutes."
 
@@ -194,7 +203,9 @@ const onStream = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(StreamNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc("Delete a stream", "409 `still_recorded` while it is recorded.")),
+  }).annotateMerge(access("camera:write")).annotateMerge(
+    doc("Delete a stream", "409 `still_recorded` while it is recorded."),
+  ),
   HttpApiEndpoint.get("mediaPath", `${base}/streams/:stream_id/media-path`, {
     params: streamParams,
     success: MediaPath,
@@ -202,9 +213,15 @@ const onStream = [
   }).annotateMerge(access("camera:live")).annotateMerge(doc("Get the stream media path", mediaPathDoc)),
   HttpApiEndpoint.post("refreshStreamToken", `${base}/streams/:stream_id/token/refresh`, {
     params: streamParams,
-    success: MediaPath.mapFields((fields) => ({ streamId: fields.streamId, token: fields.token, expiresAt: fields.expiresAt })),
+    success: MediaPath.mapFields((fields) => ({
+      streamId: fields.streamId,
+      token: fields.token,
+      expiresAt: fields.expiresAt,
+    })),
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:live")).annotateMerge(doc("Refresh the stream token", "A fresh one for the caller's session.")),
+  }).annotateMerge(access("camera:live")).annotateMerge(
+    doc("Refresh the stream token", "A fresh one for the caller's session."),
+  ),
 ] as const
 
 export class CameraGroup extends HttpApiGroup.make("camera")

@@ -1,12 +1,9 @@
 /**
  * The record service: what shall be recorded, what is recorded and what is missing, its settings and storage.
  */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CameraId, ChannelId, Instant, Page, RecordingId } from "#schema/common.ts"
 import { EventEnvelope } from "#schema/event.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
-import { Coverage, RecordingState } from "#schema/record.ts"
 import {
   Recording,
   RecordingChannelNotFound,
@@ -20,6 +17,9 @@ import {
   RecordingUpdate,
   StoragePartition,
 } from "#schema/record-config.ts"
+import { Coverage, RecordingState } from "#schema/record.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
 import { created, extension, idempotencyKey, ifMatch, pageQuery, ToggleBody, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
@@ -41,17 +41,21 @@ const onRecordings = [
     },
     success: Recordings,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("recording:read")).annotateMerge(doc("List all recordings", "In the order they were created.")),
+  }).annotateMerge(access("recording:read")).annotateMerge(
+    doc("List all recordings", "In the order they were created."),
+  ),
   HttpApiEndpoint.post("createRecording", `${base}/recordings`, {
     headers: idempotencyKey,
     payload: RecordingCreate,
     success: created(Recording),
     error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound),
-  }).annotateMerge(access("recording:write")).annotateMerge(doc(
-    "Create a recording",
-    "One a channel and role. `mode` is `continuous`; `event` and `schedule` are answered with 501 " +
-      "`recording_mode_unsupported` in this version. `retentionDays` and `maxBytes` come from the settings where left out.",
-  )),
+  }).annotateMerge(access("recording:write")).annotateMerge(
+    doc(
+      "Create a recording",
+      "One a channel and role. `mode` is `continuous`; `event` and `schedule` are answered with 501 " +
+        "`recording_mode_unsupported` in this version. `retentionDays` and `maxBytes` come from the settings where left out.",
+    ),
+  ),
   HttpApiEndpoint.get("recordingsByChannel", `${base}/recordings/by-channel/:channel_id`, {
     params: { channel_id: ChannelId },
     query: pageQuery,
@@ -80,11 +84,13 @@ const onRecording = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(RecordingNotFound, VersionConflict),
-  }).annotateMerge(access("recording:write")).annotateMerge(doc(
-    "Delete a recording",
-    "Deletes its footage too: from now on nothing of it is found, and the files go within a minute, through any restart. To " +
-      "keep the footage, switch the recording off instead.",
-  )),
+  }).annotateMerge(access("recording:write")).annotateMerge(
+    doc(
+      "Delete a recording",
+      "Deletes its footage too: from now on nothing of it is found, and the files go within a minute, through any restart. To " +
+        "keep the footage, switch the recording off instead.",
+    ),
+  ),
   HttpApiEndpoint.post("toggleRecording", `${base}/recordings/:id/toggle`, {
     params,
     headers: { ...ifMatch, ...idempotencyKey },
@@ -92,7 +98,10 @@ const onRecording = [
     success: versioned(Recording),
     error: problems(RecordingNotFound, VersionConflict),
   }).annotateMerge(access("recording:write")).annotateMerge(
-    doc("Toggle the recording enabled status", "Flips, or sets with `enabled`. Footage stays; the pause is a gap `operator_paused`."),
+    doc(
+      "Toggle the recording enabled status",
+      "Flips, or sets with `enabled`. Footage stays; the pause is a gap `operator_paused`.",
+    ),
   ),
   HttpApiEndpoint.get("recordingEventStatus", `${base}/recordings/:id/event-status`, {
     params,
@@ -106,22 +115,26 @@ const onRecording = [
     query: { ...pageQuery, start: Schema.optionalKey(Instant), end: Schema.optionalKey(Instant) },
     success: Page(EventEnvelope),
     error: problems(RecordingNotFound, InvalidInput, InvalidCursor),
-  }).annotateMerge(access("recording:read")).annotateMerge(doc(
-    "Get event history",
-    "Newest first: `recording.created`, `recording.changed`, `recording.toggled`, `recording.gap.opened`, " +
-      "`recording.gap.closed`. Kept as many days as the settings say.",
-  )),
+  }).annotateMerge(access("recording:read")).annotateMerge(
+    doc(
+      "Get event history",
+      "Newest first: `recording.created`, `recording.changed`, `recording.toggled`, `recording.gap.opened`, " +
+        "`recording.gap.closed`. Kept as many days as the settings say.",
+    ),
+  ),
   HttpApiEndpoint.get("recordingCoverage", `${base}/recordings/:id/coverage`, {
     params,
     query: { start: Instant, end: Instant },
     success: Coverage,
     error: problems(RecordingNotFound, InvalidInput),
-  }).annotateMerge(access("recording:read")).annotateMerge(extension).annotateMerge(doc(
-    "Get the coverage of a recording",
-    "Milliseconds expected, recorded and missing within the interval, and every gap with its cause. Expected is from the " +
-      "creation of the recording, or the oldest footage that retention has left, to the newest stored fragment while it records, " +
-      "to now otherwise; `recordedMs` and `missingMs` add up to `expectedMs`.",
-  )),
+  }).annotateMerge(access("recording:read")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Get the coverage of a recording",
+      "Milliseconds expected, recorded and missing within the interval, and every gap with its cause. Expected is from the " +
+        "creation of the recording, or the oldest footage that retention has left, to the newest stored fragment while it records, " +
+        "to now otherwise; `recordedMs` and `missingMs` add up to `expectedMs`.",
+    ),
+  ),
 ] as const
 
 const onService = [
@@ -133,12 +146,18 @@ const onService = [
     success: versioned(RecordingSettings),
     error: problems(VersionConflict),
   }).annotateMerge(access("system:write")).annotateMerge(
-    doc("Update recording service settings", "Merges. Recordings that exist keep the retention they were created with."),
+    doc(
+      "Update recording service settings",
+      "Merges. Recordings that exist keep the retention they were created with.",
+    ),
   ),
   HttpApiEndpoint.post("refreshPartitions", `${base}/storage/partitions/refresh`, {
     success: Page(StoragePartition),
   }).annotateMerge(access("system:read")).annotateMerge(
-    doc("Refresh disk partitions", "Storage folders of the answering node: state, size, free, reserved and used bytes."),
+    doc(
+      "Refresh disk partitions",
+      "Storage folders of the answering node: state, size, free, reserved and used bytes.",
+    ),
   ),
 ] as const
 
@@ -148,5 +167,7 @@ export class RecordGroup extends HttpApiGroup.make("record")
   .add(...onService)
   .middleware(Conventions)
   .middleware(AccessControl)
-  .annotateMerge(OpenApi.annotations({ title: "Record", description: "Recordings, their coverage, settings and storage." }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Record", description: "Recordings, their coverage, settings and storage." }),
+  )
 {}

@@ -1,7 +1,7 @@
 /** Handlers of the camera group: from the contract to {@link Cameras} and {@link StreamAccess}, and nothing else. */
+import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { currentUser } from "../contract/access.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
@@ -21,40 +21,54 @@ export const CameraHandlers = HttpApiBuilder.group(
           ...(query.driver === undefined ? {} : { driver: query.driver }),
           ...(query.enabled === undefined ? {} : { enabled: query.enabled === "true" }),
         }, pageRequest(query)))
-      .handle("addCamera", ({ payload }) =>
-        Effect.map(cameras.create(payload), (made) => createdAt(`${base}/cameras/${made.id}`, made)))
+      .handle(
+        "addCamera",
+        ({ payload }) => Effect.map(cameras.create(payload), (made) => createdAt(`${base}/cameras/${made.id}`, made)),
+      )
       .handle("searchCameras", ({ query }) => cameras.list({ text: query.q }, pageRequest(query)))
       .handle("camerasByStatus", ({ params, query }) => cameras.list({ status: params.status }, pageRequest(query)))
       .handle("reorderCameras", ({ payload }) => cameras.reorder(payload.ids))
       .handle("camera", ({ params }) => Effect.map(cameras.get(params.id), withVersion))
       .handle("updateCamera", ({ headers, params, payload }) =>
-        Effect.flatMap(expectedVersion(headers), (version) => Effect.map(cameras.update(params.id, payload, version), withVersion)))
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          Effect.map(cameras.update(params.id, payload, version), withVersion)))
       .handle("deleteCamera", ({ headers, params }) =>
-        Effect.flatMap(expectedVersion(headers), (version) => cameras.remove(params.id, version)))
-      .handle("channels", ({ params }) => Effect.map(cameras.channels(params.id), whole))
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          cameras.remove(params.id, version)))
+      .handle("channels", ({ params }) =>
+        Effect.map(cameras.channels(params.id), whole))
       .handle("addChannel", ({ params, payload }) =>
-        Effect.map(cameras.addChannel(params.id, payload), (made) => createdAt(`${base}/channels/${made.id}`, made)))
-      .handle("channel", ({ params }) => Effect.map(cameras.channel(params.channel_id), withVersion))
+        Effect.map(cameras.addChannel(params.id, payload), (made) =>
+          createdAt(`${base}/channels/${made.id}`, made)))
+      .handle("channel", ({ params }) =>
+        Effect.map(cameras.channel(params.channel_id), withVersion))
       .handle("updateChannel", ({ headers, params, payload }) =>
         Effect.flatMap(expectedVersion(headers), (version) =>
           Effect.map(cameras.updateChannel(params.channel_id, payload, version), withVersion)))
       .handle("deleteChannel", ({ headers, params }) =>
-        Effect.flatMap(expectedVersion(headers), (version) => cameras.removeChannel(params.channel_id, version)))
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          cameras.removeChannel(params.channel_id, version)))
       .handle("toggleChannel", ({ headers, params, payload }) =>
         Effect.flatMap(expectedVersion(headers), (version) =>
           Effect.map(cameras.toggleChannel(params.channel_id, payload.enabled ?? null, version), withVersion)))
-      .handle("streams", ({ params }) => Effect.map(cameras.streams(params.channel_id), whole))
+      .handle("streams", ({ params }) =>
+        Effect.map(cameras.streams(params.channel_id), whole))
       .handle("addStream", ({ params, payload }) =>
-        Effect.map(cameras.addStream(params.channel_id, payload), (made) => createdAt(`${base}/streams/${made.id}`, made)))
-      .handle("stream", ({ params }) => Effect.map(cameras.stream(params.stream_id), withVersion))
+        Effect.map(cameras.addStream(params.channel_id, payload), (made) =>
+          createdAt(`${base}/streams/${made.id}`, made)))
+      .handle("stream", ({ params }) =>
+        Effect.map(cameras.stream(params.stream_id), withVersion))
       .handle("updateStream", ({ headers, params, payload }) =>
         Effect.flatMap(expectedVersion(headers), (version) =>
           Effect.map(cameras.updateStream(params.stream_id, payload, version), withVersion)))
       .handle("deleteStream", ({ headers, params }) =>
-        Effect.flatMap(expectedVersion(headers), (version) => cameras.removeStream(params.stream_id, version)))
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          cameras.removeStream(params.stream_id, version)))
       .handle("mediaPath", ({ params }) =>
-        Effect.flatMap(currentUser, (who) => streams.mediaPath(params.stream_id, who)))
+        Effect.flatMap(currentUser, (who) =>
+          streams.mediaPath(params.stream_id, who)))
       .handle("refreshStreamToken", ({ params }) =>
-        Effect.flatMap(currentUser, (who) => streams.token(params.stream_id, who)))
+        Effect.flatMap(currentUser, (who) =>
+          streams.token(params.stream_id, who)))
   }),
 )
