@@ -52,6 +52,3 @@ export const splitSourceUrl = (text: string): SplitSourceUrl => {
   url.password = ""
   return { url: url.href, username, password }
 }
-
-/** `host[:port]`, for search and for a person. */
-export const hostOf = (url: string): string => new URL(url).host
