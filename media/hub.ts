@@ -8,9 +8,9 @@
  *    picture, and never sees half a group without its beginning.
  * 3. A consumer never slows down the camera, the recording or another consumer.
  */
-import { Context, type Effect, type Scope } from "effect"
 import type { StreamId } from "#schema/common.ts"
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
+import { Context, type Effect, type Scope } from "effect"
 
 /** What a consumer gets, in stream order. */
 export type LiveItem =

@@ -8,10 +8,10 @@
  * 3. A withdrawn stream leaves its epoch behind, so that a late assignment of an earlier owner is still refused; the newest
  *    `maxWithdrawn` are kept.
  */
-import { Effect, Option, Redacted, Schema } from "effect"
 import type { Assignment } from "#media/recorder.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { Vault } from "#schema/vault.ts"
+import { Effect, Option, Redacted, Schema } from "effect"
 import type { LineDisk, LineDiskError } from "./line-log.ts"
 
 const maxWithdrawn = 1_000
@@ -72,14 +72,17 @@ const sameSecret = (a: Redacted.Redacted | null, b: Redacted.Redacted | null): b
 
 /** Whether a connection made for the one serves the other as well. */
 export const sameSource = (a: Assignment, b: Assignment): boolean =>
-  a.url === b.url && a.username === b.username && a.transport === b.transport && a.driver === b.driver && a.enabled === b.enabled &&
+  a.url === b.url && a.username === b.username && a.transport === b.transport && a.driver === b.driver &&
+  a.enabled === b.enabled &&
   sameSecret(a.password, b.password)
 
 export const sameAssignment = (a: Assignment, b: Assignment): boolean => {
   const [r, s] = [a.recording, b.recording]
-  const recording = r === s || (r !== null && s !== null && r.recordingId === s.recordingId && r.recordingToken === s.recordingToken &&
+  const recording = r === s ||
+    (r !== null && s !== null && r.recordingId === s.recordingId && r.recordingToken === s.recordingToken &&
       r.enabled === s.enabled && r.retentionDays === s.retentionDays && r.maxBytes === s.maxBytes)
-  return recording && sameSource(a, b) && a.cameraId === b.cameraId && a.channelId === b.channelId && a.nodeId === b.nodeId &&
+  return recording && sameSource(a, b) && a.cameraId === b.cameraId && a.channelId === b.channelId &&
+    a.nodeId === b.nodeId &&
     a.epoch === b.epoch
 }
 
@@ -96,7 +99,11 @@ export const loadAssignments = Effect.fnUntraced(
       const sealed = stored.password
       const password = sealed === null ? null : yield* Effect.option(vault.open(contextOf(stored.streamId), sealed))
       const opened = password === null ? null : Option.getOrNull(password)
-      kept.set(stored.streamId, { assignment: { ...stored, password: opened }, sealed, locked: sealed !== null && opened === null })
+      kept.set(stored.streamId, {
+        assignment: { ...stored, password: opened },
+        sealed,
+        locked: sealed !== null && opened === null,
+      })
     }
     for (const { epoch, streamId } of Option.isSome(file) ? file.value.withdrawn : []) withdrawn.set(streamId, epoch)
 
@@ -112,7 +119,9 @@ export const loadAssignments = Effect.fnUntraced(
       get: (streamId) => kept.get(streamId),
       inForce: (streamId) => Math.max(kept.get(streamId)?.assignment.epoch ?? 0, withdrawn.get(streamId) ?? 0),
       put: Effect.fnUntraced(function*(assignment) {
-        const sealed = assignment.password === null ? null : yield* vault.seal(contextOf(assignment.streamId), assignment.password)
+        const sealed = assignment.password === null ?
+          null :
+          yield* vault.seal(contextOf(assignment.streamId), assignment.password)
         const next = { assignment, sealed, locked: false }
         kept.set(assignment.streamId, next)
         withdrawn.delete(assignment.streamId)

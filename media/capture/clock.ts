@@ -49,7 +49,11 @@ export interface MediaClock {
    * Begins anew at this unit. `endMs`: where footage ended; a start that lies up to `lostMs` before it is put on it. `seamless`:
    * nothing is missing as far as anybody knows, so a start up to `jumpMs` after it is put on it as well.
    */
-  readonly restart: (unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">, endMs: EpochMs | null, seamless: boolean) => void
+  readonly restart: (
+    unit: Pick<AccessUnit, "ticks" | "arrivalMs" | "senderMs">,
+    endMs: EpochMs | null,
+    seamless: boolean,
+  ) => void
   /**
    * The node's clock was set by this much, milliseconds, to `nowMs`. Whether the mapping has to move: not where a run has begun
    * since, by the clock as it is now. If so, the caller ends its fragment with the old mapping, then calls `step`.
@@ -155,7 +159,9 @@ export const makeMediaClock = (options: MediaClockOptions = defaultMediaClockOpt
     restart: (unit, endMs, seamless) => {
       const at = observed(unit)
       refTicks = unit.ticks
-      refWall = endMs !== null && at >= endMs - options.lostMs && at <= endMs + (seamless ? options.jumpMs : 0) ? endMs : at
+      refWall = endMs !== null && at >= endMs - options.lostMs && at <= endMs + (seamless ? options.jumpMs : 0) ?
+        endMs :
+        at
       lastTicks = unit.ticks
       lastArrival = unit.arrivalMs
       floor.reset(unit.arrivalMs)

@@ -7,9 +7,9 @@
  * 2. A viewer's queue holds at most its own bounds. On overflow everything in it is dropped, and what follows up to the next
  *    key picture too.
  */
-import { Effect, Latch } from "effect"
 import type { LiveBounds, LiveItem, LiveView } from "#media/hub.ts"
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
+import { Effect, Latch } from "effect"
 
 /** Ten seconds of 12 Mbit/s. */
 const maxGroupBytes = 16 * 1024 * 1024
@@ -29,7 +29,10 @@ interface Seat {
   readonly item: (item: LiveItem) => void
 }
 
-const makeSeat = (bounds: LiveBounds, group: ReadonlyArray<LiveItem>): { readonly seat: Seat; readonly view: LiveView } => {
+const makeSeat = (
+  bounds: LiveBounds,
+  group: ReadonlyArray<LiveItem>,
+): { readonly seat: Seat; readonly view: LiveView } => {
   let waiting: Array<LiveItem> = []
   let bytes = 0
   let dropped = 0

@@ -53,7 +53,8 @@ export const sameParameters = (a: TrackParameters, b: TrackParameters): boolean 
   const [v, w, s, t] = [a.video, b.video, a.audio, b.audio]
   const video = v.codec === w.codec && sameBytes(v.sps, w.sps) && sameBytes(v.pps, w.pps) && sameBytes(v.vps, w.vps)
   if (!video || s === null || t === null) return video && s === t
-  return s.codec === t.codec && s.sampleRate === t.sampleRate && s.channels === t.channels && sameBytes(s.config, t.config)
+  return s.codec === t.codec && s.sampleRate === t.sampleRate && s.channels === t.channels &&
+    sameBytes(s.config, t.config)
 }
 
 /** Nothing else being said, a hole is put down to the network. */
@@ -189,7 +190,9 @@ export const makeIntake = (options: IntakeOptions): Intake => {
     clockStep: (deltaMs, nowMs) => {
       if (deltaMs < 0) endMs = null
       if (fresh || !clock.stepped(deltaMs, nowMs)) return
-      const detail = `the node's clock was set ${deltaMs < 0 ? "back" : "forward"} by ${Math.abs(Math.round(deltaMs))} ms`
+      const detail = `the node's clock was set ${deltaMs < 0 ? "back" : "forward"} by ${
+        Math.abs(Math.round(deltaMs))
+      } ms`
       interrupt({ cause: "clock_step", detail })
       clock.step(deltaMs)
       if (deltaMs >= 0) return

@@ -10,12 +10,14 @@
  * 4. A `FileGrown` that a newer entry of the same file has overtaken is dropped: a database that is away for weeks costs
  *    two entries a file.
  */
-import { Effect, Latch, Option, Schema, type Scope } from "effect"
 import { JournalEntry } from "#media/recorder.ts"
+import { Effect, Latch, Option, Schema, type Scope } from "effect"
 import { decodeLines, type LineDisk, type LineDiskError, makeLineLog } from "./line-log.ts"
 
 /** An entry that has no position yet. */
-export type JournalDraft = JournalEntry extends infer E ? E extends { readonly position: number } ? Omit<E, "position"> : never : never
+export type JournalDraft = JournalEntry extends infer E ?
+  E extends { readonly position: number } ? Omit<E, "position"> : never :
+  never
 
 export interface Journal {
   readonly append: (drafts: ReadonlyArray<JournalDraft>) => void
@@ -113,7 +115,11 @@ export const makeJournal = Effect.fnUntraced(
       ...overflow === null ? [] : [encodeMark({ _tag: "Overflowed", position: overflow })],
       ...Array.from(kept.entries(), (item) => item.json),
     ]
-    const log = yield* makeLineLog(disk, text.length, { maxPendingBytes: options.maxBytes, retryMs: options.retryMs, compacted })
+    const log = yield* makeLineLog(disk, text.length, {
+      maxPendingBytes: options.maxBytes,
+      retryMs: options.retryMs,
+      compacted,
+    })
     // A fresh journal, and one with a torn end, starts from a clean file.
     if (lines.length === 0 || damaged > 0 || !text.endsWith("\n")) log.rewrite()
     const grew = Latch.makeUnsafe(false)
@@ -135,7 +141,9 @@ export const makeJournal = Effect.fnUntraced(
         }
         log.append(written)
         if (kept.bytes() > options.maxBytes) {
-          for (let p = kept.oldest(); p !== undefined && kept.bytes() > options.maxBytes * 0.75; p = kept.oldest()) kept.drop(p)
+          for (let p = kept.oldest(); p !== undefined && kept.bytes() > options.maxBytes * 0.75; p = kept.oldest()) {
+            kept.drop(p)
+          }
           overflow = newest
           log.rewrite()
         } else tidy()

@@ -7,11 +7,19 @@
  * 2. What is told to the journal is told after the ledger has it; at start the newest gaps are told again (upserts).
  * 3. Footage decides: where a gap in the log and a stored fragment disagree, the fragment is right.
  */
-import { Effect, Option, Schema, type Scope } from "effect"
 import type { Interval, RecordingId } from "#schema/common.ts"
 import { LedgerGap } from "#schema/record.ts"
+import { Effect, Option, Schema, type Scope } from "effect"
 import type { Journal, JournalDraft } from "./journal.ts"
-import { type Ledger, type LedgerChange, type LedgerChanges, type LedgerSnapshot, makeLedger, subtract, union } from "./ledger.ts"
+import {
+  type Ledger,
+  type LedgerChange,
+  type LedgerChanges,
+  type LedgerSnapshot,
+  makeLedger,
+  subtract,
+  union,
+} from "./ledger.ts"
 import { decodeLines, type LineDisk, type LineDiskError, makeLineLog } from "./line-log.ts"
 
 const Line = Schema.Union([
@@ -54,8 +62,14 @@ export const readLedger = (lines: ReadonlyArray<string>): LedgerRecord => {
     else if (decoded._tag === "Withdrawn") since = null
     else gaps.set(decoded.gap.id, decoded.gap)
   }
-  const all = [...gaps.values()].filter((gap) => gap.endMs === null || gap.endMs > gap.startMs).sort((a, b) => a.startMs - b.startMs)
-  return { since, gaps: all.filter((gap) => gap.endMs !== null), open: all.findLast((gap) => gap.endMs === null) ?? null }
+  const all = [...gaps.values()].filter((gap) => gap.endMs === null || gap.endMs > gap.startMs).sort((a, b) =>
+    a.startMs - b.startMs
+  )
+  return {
+    since,
+    gaps: all.filter((gap) => gap.endMs !== null),
+    open: all.findLast((gap) => gap.endMs === null) ?? null,
+  }
 }
 
 /** What is stored of a recording, sorted by start, holes inside of files included as far as they can be known. */
@@ -75,7 +89,11 @@ export const reconcile = (
   const { since } = record
   const gaps = [...record.gaps]
   if (since === null) {
-    const mark = Math.max(Number.MIN_SAFE_INTEGER, ...gaps.map((gap) => gap.endMs ?? 0), ...stored.map((span) => span.end))
+    const mark = Math.max(
+      Number.MIN_SAFE_INTEGER,
+      ...gaps.map((gap) => gap.endMs ?? 0),
+      ...stored.map((span) => span.end),
+    )
     return { snapshot: { since, mark, open: null, gaps }, changes: [] }
   }
   const changes: Array<LedgerChange> = []
@@ -102,7 +120,14 @@ export const reconcile = (
     if (hole.start < lastStored) add(hole, "segment_missing", "stored footage is gone or damaged")
     else if (hole.end < until || open !== null) add(hole, "node_down", "this node was not running")
     else {
-      open = { id: newId(), recordingId, startMs: hole.start, endMs: null, cause: "node_down", detail: "this node was not running" }
+      open = {
+        id: newId(),
+        recordingId,
+        startMs: hole.start,
+        endMs: null,
+        cause: "node_down",
+        detail: "this node was not running",
+      }
       changes.push({ _tag: "GapOpened", gap: open })
     }
   }
@@ -140,9 +165,18 @@ export const openLedger = Effect.fnUntraced(
     const text = yield* options.disk.load
     const { damaged, lines } = decodeLines(text)
     const stored = yield* options.stored
-    const { changes, snapshot } = reconcile(options.recordingId, readLedger(lines), stored, options.nowMs, options.newId)
+    const { changes, snapshot } = reconcile(
+      options.recordingId,
+      readLedger(lines),
+      stored,
+      options.nowMs,
+      options.newId,
+    )
     const ahead = stored.filter((span) => span.end > options.nowMs)
-    const ledger = makeLedger({ recordingId: options.recordingId, toleranceMs, maxGaps, newId: options.newId }, { ...snapshot, ahead: [] })
+    const ledger = makeLedger({ recordingId: options.recordingId, toleranceMs, maxGaps, newId: options.newId }, {
+      ...snapshot,
+      ahead: [],
+    })
     const compacted = () => {
       const { gaps, open, since } = ledger.snapshot()
       return [
@@ -166,7 +200,9 @@ export const openLedger = Effect.fnUntraced(
     const newest = snapshot.open?.startMs ?? snapshot.gaps.at(-1)?.endMs ?? 0
     const retold = ledger.between({ start: newest - retoldMs, end: Number.MAX_SAFE_INTEGER })
       .filter((gap) => !changes.some((change) => "gap" in change && change.gap.id === gap.id))
-    options.journal.append(retold.map((gap) => ({ _tag: gap.endMs === null ? "GapOpened" : "GapClosed", gap, epoch: options.epoch })))
+    options.journal.append(
+      retold.map((gap) => ({ _tag: gap.endMs === null ? "GapOpened" : "GapClosed", gap, epoch: options.epoch })),
+    )
     yield* commit(ledger.setBack(options.nowMs + toleranceMs, ahead), options.epoch)
     return {
       ledger,

@@ -66,7 +66,15 @@ export interface Ledger {
   readonly snapshot: () => LedgerSnapshot
 }
 
-const fleeting: ReadonlySet<GapCause> = new Set(["starting", "packet_loss", "stream_changed", "clock_step", "takeover", "node_down", "disk_slow"])
+const fleeting: ReadonlySet<GapCause> = new Set([
+  "starting",
+  "packet_loss",
+  "stream_changed",
+  "clock_step",
+  "takeover",
+  "node_down",
+  "disk_slow",
+])
 const ofCamera: ReadonlySet<GapCause> = new Set(["camera_offline", "camera_frozen", "auth_failed", "stream_invalid"])
 
 /**
@@ -107,7 +115,10 @@ export const union = (intervals: ReadonlyArray<Interval>): ReadonlyArray<Interva
 
 const asInterval = (gap: LedgerGap): Interval => ({ start: gap.startMs, end: gap.endMs ?? gap.startMs })
 
-export const makeLedger = (options: LedgerOptions, from?: LedgerSnapshot & { readonly ahead: ReadonlyArray<Interval> }): Ledger => {
+export const makeLedger = (
+  options: LedgerOptions,
+  from?: LedgerSnapshot & { readonly ahead: ReadonlyArray<Interval> },
+): Ledger => {
   const gaps: Array<LedgerGap> = [...from?.gaps ?? []]
   let since: EpochMs | null = from?.since ?? null
   let mark: EpochMs = from?.mark ?? Number.MIN_SAFE_INTEGER

@@ -70,7 +70,11 @@ export const decodeLines = (text: string): { readonly lines: ReadonlyArray<strin
 }
 
 export const makeLineLog = Effect.fnUntraced(
-  function*(disk: LineDisk, initialBytes: number, options: LineLogOptions): Effect.fn.Return<LineLog, never, Scope.Scope> {
+  function*(
+    disk: LineDisk,
+    initialBytes: number,
+    options: LineLogOptions,
+  ): Effect.fn.Return<LineLog, never, Scope.Scope> {
     let pending: Array<string> = []
     let pendingBytes = 0
     let rewriting = false
@@ -107,7 +111,9 @@ export const makeLineLog = Effect.fnUntraced(
       const text = whole ? options.compacted().map(encodeLine).join("") : (torn ? "\n" : "") + taken.join("")
       const written = yield* (whole ? disk.replace(text) : disk.append(text)).pipe(
         Effect.as(true),
-        Effect.catchCause((cause) => Effect.logWarning("A line log could not be written; it will be tried again", cause).pipe(Effect.as(false))),
+        Effect.catchCause((cause) =>
+          Effect.logWarning("A line log could not be written; it will be tried again", cause).pipe(Effect.as(false))
+        ),
       )
       writing = false
       if (written) {
@@ -119,7 +125,8 @@ export const makeLineLog = Effect.fnUntraced(
       rewriting = rewriting || whole
       const waiting = pending
       pending = taken
-      pendingBytes = taken.reduce((sum, line) => sum + line.length, 0) + waiting.reduce((sum, line) => sum + line.length, 0)
+      pendingBytes = taken.reduce((sum, line) => sum + line.length, 0) + waiting.reduce((sum, line) =>
+        sum + line.length, 0)
       pending.push(...waiting)
       return false
       // Half a write that goes on behind our back would mix with the next one.
@@ -160,7 +167,9 @@ export const makeLineLog = Effect.fnUntraced(
       durable,
       flush: (atMost) =>
         Effect.suspend(() =>
-          durable() ? Effect.succeed(true) : awaitDurable.pipe(Effect.timeoutOrElse({ duration: atMost, orElse: () => Effect.succeed(false) }))
+          durable() ?
+            Effect.succeed(true) :
+            awaitDurable.pipe(Effect.timeoutOrElse({ duration: atMost, orElse: () => Effect.succeed(false) }))
         ),
       overflowed: () => dropped,
       bytes: () => size,
@@ -188,38 +197,41 @@ export const memoryLineDisk = (): LineDisk => {
 }
 
 /** Real files under `root`. Mode 0600: lines name cameras and say what failed. */
-export const fileLineDisks = Effect.fnUntraced(function*(root: string): Effect.fn.Return<LineDisks, never, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const write = (name: string, text: string, flag: "a" | "w") =>
-    Effect.scoped(Effect.gen(function*() {
-      const handle = yield* fs.open(name, { flag, mode: 0o600 })
-      yield* handle.writeAll(new TextEncoder().encode(text))
-      yield* handle.sync
-    }))
-  const open = (name: string): LineDisk => {
-    const file = path.join(root, name)
-    const folder = path.dirname(file)
-    const wrap = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, (error) => new LineDiskError({ path: file, detail: String(error) }))
-    /** A rename is durable once its folder is. */
-    const syncFolder = Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync))
-    const ready = fs.makeDirectory(folder, { recursive: true })
-    return {
-      load: wrap(Effect.flatMap(fs.exists(file), (there) => there ? fs.readFileString(file) : Effect.succeed(""))),
-      append: (text) => wrap(Effect.andThen(ready, write(file, text, "a"))),
-      replace: (text) =>
-        wrap(Effect.gen(function*() {
-          const temporary = `${file}.new`
-          yield* ready
-          yield* write(temporary, text, "w")
-          yield* fs.rename(temporary, file)
-          yield* syncFolder
-        })),
+export const fileLineDisks = Effect.fnUntraced(
+  function*(root: string): Effect.fn.Return<LineDisks, never, FileSystem.FileSystem | Path.Path> {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const write = (name: string, text: string, flag: "a" | "w") =>
+      Effect.scoped(Effect.gen(function*() {
+        const handle = yield* fs.open(name, { flag, mode: 0o600 })
+        yield* handle.writeAll(new TextEncoder().encode(text))
+        yield* handle.sync
+      }))
+    const open = (name: string): LineDisk => {
+      const file = path.join(root, name)
+      const folder = path.dirname(file)
+      const wrap = <A, E>(effect: Effect.Effect<A, E>) =>
+        Effect.mapError(effect, (error) => new LineDiskError({ path: file, detail: String(error) }))
+      /** A rename is durable once its folder is. */
+      const syncFolder = Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync))
+      const ready = fs.makeDirectory(folder, { recursive: true })
+      return {
+        load: wrap(Effect.flatMap(fs.exists(file), (there) => there ? fs.readFileString(file) : Effect.succeed(""))),
+        append: (text) => wrap(Effect.andThen(ready, write(file, text, "a"))),
+        replace: (text) =>
+          wrap(Effect.gen(function*() {
+            const temporary = `${file}.new`
+            yield* ready
+            yield* write(temporary, text, "w")
+            yield* fs.rename(temporary, file)
+            yield* syncFolder
+          })),
+      }
     }
-  }
-  return {
-    open: (name) => Effect.sync(() => open(name)),
-    list: (folder) => Effect.orElseSucceed(fs.readDirectory(path.join(root, folder)), () => []),
-    remove: (name) => Effect.ignore(fs.remove(path.join(root, name))),
-  }
-})
+    return {
+      open: (name) => Effect.sync(() => open(name)),
+      list: (folder) => Effect.orElseSucceed(fs.readDirectory(path.join(root, folder)), () => []),
+      remove: (name) => Effect.ignore(fs.remove(path.join(root, name))),
+    }
+  },
+)

@@ -4,10 +4,10 @@
  * Bounds for each stream: fragments that wait for a file to be opened 16 MiB, the current group of pictures for viewers 16 MiB
  * (usually one to two seconds), the fragment being built 32 MiB (usually one second), gaps in memory 20 000.
  */
-import { Context, Effect, Layer } from "effect"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
 import { LiveStreams } from "#media/hub.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
+import { Context, Effect, Layer } from "effect"
 import { fileLineDisks } from "./line-log.ts"
 import { defaultRecorderOptions, type RecorderOptions } from "./recorder.ts"
 import { defaultSessionOptions, type SessionOptions } from "./session.ts"

@@ -10,12 +10,12 @@
  *    pictures are dropped and the gap says `disk_slow`.
  * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
  */
-import { Clock, Effect, Exit, Fiber, Latch, Option, Scope } from "effect"
 import type { Assignment } from "#media/recorder.ts"
 import { type FileWriter, type Fragment, type Storage, StorageError } from "#media/storage.ts"
 import type { EpochMs, Interval } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, RecordingState, SegmentFile } from "#schema/record.ts"
+import { Clock, Effect, Exit, Fiber, Latch, Option, Scope } from "effect"
 import { type Hole, type Intake, makeIntake, sameParameters } from "./intake.ts"
 import type { Journal } from "./journal.ts"
 import type { KeptLedger } from "./ledger-store.ts"
@@ -78,7 +78,12 @@ export interface Recorder {
 }
 
 type Item =
-  | { readonly _tag: "Fragment"; readonly fragment: Fragment; readonly parameters: TrackParameters; readonly hole: Hole }
+  | {
+    readonly _tag: "Fragment"
+    readonly fragment: Fragment
+    readonly parameters: TrackParameters
+    readonly hole: Hole
+  }
   | { readonly _tag: "Missing"; readonly hole: Hole }
   | { readonly _tag: "SetBack"; readonly nowMs: EpochMs }
   | { readonly _tag: "Failed"; readonly open: OpenFile; readonly error: StorageError }
@@ -247,7 +252,9 @@ class RecorderWorker {
       if (!open.writer.append(fragment)) {
         // Refused for want of room, or because the file has failed and word of it is still under way.
         const error = yield* Effect.raceFirst(Effect.flip(open.writer.failure), Effect.as(Effect.yieldNow, null))
-        return yield* error === null ? this.backOff({ cause: "disk_slow", detail: "the write queue is full" }) : this.failed(open, error)
+        return yield* error === null ?
+          this.backOff({ cause: "disk_slow", detail: "the write queue is full" }) :
+          this.failed(open, error)
       }
       this.parts.kept.ledger.extend(fragment.endMs)
       this.quietTicks = 0
@@ -292,14 +299,20 @@ class RecorderWorker {
       if (previous !== null) yield* Effect.forkIn(this.seal(previous), this.scope)
       return true
     }).pipe(
-      Effect.catchTag("StorageError", (error) => Effect.as(this.backOff({ cause: error.cause, detail: error.message }), false)),
+      Effect.catchTag("StorageError", (error) =>
+        Effect.as(this.backOff({ cause: error.cause, detail: error.message }), false)),
     )
   }
 
   /** A folder that hangs is given up after `openMs`; nothing else is opened until it answers. */
   private create(...args: Parameters<Storage["Service"]["create"]>): Effect.Effect<FileWriter, StorageError> {
     const { openMs } = this.parts.options
-    const slow = new StorageError({ cause: "disk_slow", folder: "", code: "ETIMEDOUT", detail: `no file could be opened within ${openMs} ms` })
+    const slow = new StorageError({
+      cause: "disk_slow",
+      folder: "",
+      code: "ETIMEDOUT",
+      detail: `no file could be opened within ${openMs} ms`,
+    })
     return Effect.gen({ self: this }, function*() {
       if (this.opening !== null) {
         const late = yield* Effect.timeoutOption(Fiber.await(this.opening), openMs)
@@ -333,7 +346,10 @@ class RecorderWorker {
       // A write that was under way may still succeed: only a writer that is done with its file tells where it ends.
       yield* this.atMost(Effect.ignore(open.writer.seal))
       const file = open.writer.file()
-      const missing = { start: open.endMs === null ? file.endMs : Math.min(file.endMs, open.endMs), end: open.endMs ?? file.endMs }
+      const missing = {
+        start: open.endMs === null ? file.endMs : Math.min(file.endMs, open.endMs),
+        end: open.endMs ?? file.endMs,
+      }
       yield* this.commit(this.parts.kept.ledger.lost(missing, error.cause, error.message))
       this.parts.journal.append([{ _tag: file.sealed ? "FileSealed" : "FileGrown", file }])
       yield* Effect.logWarning(`Writing of recording ${file.recordingId} failed`, error)
@@ -343,8 +359,10 @@ class RecorderWorker {
 
   /** A hung disk does not let go of its caller: whoever waits for it waits apart, and no longer than `closeMs`. */
   private atMost(effect: Effect.Effect<void>): Effect.Effect<void> {
-    return Effect.flatMap(Effect.forkIn(effect, this.scope), (fiber) =>
-      Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), this.parts.options.closeMs)))
+    return Effect.flatMap(
+      Effect.forkIn(effect, this.scope),
+      (fiber) => Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), this.parts.options.closeMs)),
+    )
   }
 
   private ticked(): Effect.Effect<void> {
@@ -385,7 +403,10 @@ class RecorderWorker {
   }
 }
 
-const without = (file: SegmentFile, gaps: ReadonlyArray<{ readonly startMs: EpochMs; readonly endMs: EpochMs | null }>): ReadonlyArray<Interval> => {
+const without = (
+  file: SegmentFile,
+  gaps: ReadonlyArray<{ readonly startMs: EpochMs; readonly endMs: EpochMs | null }>,
+): ReadonlyArray<Interval> => {
   const spans: Array<Interval> = []
   let start = file.startMs
   for (const gap of gaps) {
@@ -396,25 +417,27 @@ const without = (file: SegmentFile, gaps: ReadonlyArray<{ readonly startMs: Epoc
   return start < file.endMs ? [...spans, { start, end: file.endMs }] : spans
 }
 
-export const makeRecorder = Effect.fnUntraced(function*(parts: RecorderParts): Effect.fn.Return<Recorder, never, Scope.Scope> {
-  const scope = yield* Scope.Scope
-  const clock = yield* Clock.Clock
-  const worker = new RecorderWorker(parts, scope, clock)
-  yield* Effect.forkIn(worker.run, scope)
-  return {
-    intake: worker.intake,
-    interrupt: (cause, detail) => {
-      worker.intake.endRun()
-      worker.put({ _tag: "Missing", hole: { cause, detail } })
-    },
-    clockStep: (deltaMs) => {
-      worker.intake.clockStep(deltaMs, worker.now)
-      if (deltaMs < 0) worker.put({ _tag: "SetBack", nowMs: worker.now - noticedLateMs })
-    },
-    configure: (assignment) => worker.configure(assignment),
-    tick: () => worker.put({ _tag: "Tick" }),
-    state: () => worker.state(),
-    trouble: () => worker.trouble(),
-    close: worker.close,
-  }
-})
+export const makeRecorder = Effect.fnUntraced(
+  function*(parts: RecorderParts): Effect.fn.Return<Recorder, never, Scope.Scope> {
+    const scope = yield* Scope.Scope
+    const clock = yield* Clock.Clock
+    const worker = new RecorderWorker(parts, scope, clock)
+    yield* Effect.forkIn(worker.run, scope)
+    return {
+      intake: worker.intake,
+      interrupt: (cause, detail) => {
+        worker.intake.endRun()
+        worker.put({ _tag: "Missing", hole: { cause, detail } })
+      },
+      clockStep: (deltaMs) => {
+        worker.intake.clockStep(deltaMs, worker.now)
+        if (deltaMs < 0) worker.put({ _tag: "SetBack", nowMs: worker.now - noticedLateMs })
+      },
+      configure: (assignment) => worker.configure(assignment),
+      tick: () => worker.put({ _tag: "Tick" }),
+      state: () => worker.state(),
+      trouble: () => worker.trouble(),
+      close: worker.close,
+    }
+  },
+)

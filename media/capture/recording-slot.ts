@@ -2,8 +2,8 @@
  * The recording of a stream, if it has one: opened, switched on and off, replaced and closed as the assignment says, beside
  * whatever the connection does.
  */
-import { Effect, Exit, Scope } from "effect"
 import type { Assignment } from "#media/recorder.ts"
+import { Effect, Exit, Scope } from "effect"
 import type { Recorder, RecordingAssignment } from "./recorder.ts"
 
 /** A recorder and its end. */
@@ -16,7 +16,10 @@ export interface OpenedRecording {
 }
 
 /** Reads the ledger, finds where the files go on. Never fails: what cannot be read is told by the log. */
-export type OpenRecording = (assignment: RecordingAssignment, onChange: () => void) => Effect.Effect<OpenedRecording, never, Scope.Scope>
+export type OpenRecording = (
+  assignment: RecordingAssignment,
+  onChange: () => void,
+) => Effect.Effect<OpenedRecording, never, Scope.Scope>
 
 export interface RecordingSlot {
   readonly set: (assignment: Assignment) => Effect.Effect<void>
@@ -66,7 +69,10 @@ export const makeRecordingSlot = (open: OpenRecording, onChange: () => void): Re
         const wanted = assignment.enabled && assignment.recording.enabled
         if (!wanted) {
           on = false
-          recorder.interrupt("operator_paused", assignment.enabled ? "the recording is switched off" : "the camera is switched off")
+          recorder.interrupt(
+            "operator_paused",
+            assignment.enabled ? "the recording is switched off" : "the camera is switched off",
+          )
         } else if (!on) {
           on = true
           recorder.interrupt("starting", "switched on")

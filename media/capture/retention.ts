@@ -2,8 +2,8 @@
  * Lets old footage go: every minute, and at once when a folder is full. What went is journalled; what has become history is
  * forgotten by the ledgers.
  */
-import { Clock, Effect, Latch } from "effect"
 import type { RetentionPolicy, Storage } from "#media/storage.ts"
+import { Clock, Effect, type Latch } from "effect"
 import type { Journal } from "./journal.ts"
 import type { Ledgers } from "./ledgers.ts"
 

@@ -43,9 +43,16 @@ export interface RetryPlan {
 }
 
 /** `random` in `[0, 1)`. `attempt` counts the bad runs before this one. */
-export const planRetry = (attempt: number, outcome: RunOutcome, random: number, options: RetryOptions = defaultRetryOptions): RetryPlan => {
+export const planRetry = (
+  attempt: number,
+  outcome: RunOutcome,
+  random: number,
+  options: RetryOptions = defaultRetryOptions,
+): RetryPlan => {
   if (outcome.mediaMs >= options.goodRunMs) return { delayMs: Math.round(random * options.promptMs), attempt: 0 }
-  const [first, most] = outcome.authFailed ? [options.firstAuthMs, options.mostAuthMs] : [options.firstMs, options.mostMs]
+  const [first, most] = outcome.authFailed ?
+    [options.firstAuthMs, options.mostAuthMs] :
+    [options.firstMs, options.mostMs]
   // 2^20 is far beyond every bound; more would only lose precision.
   const base = Math.min(most, first * 2 ** Math.min(attempt, 20))
   return { delayMs: Math.round(Math.min(most, first + random * (base * 1.5 - first))), attempt: attempt + 1 }

@@ -9,11 +9,11 @@
  * 4. Settings of the recording change without touching the connection; settings of the connection replace it at once.
  * 5. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
  */
-import { Clock, Effect, Latch, Random, Semaphore } from "effect"
 import type { StreamHealth, StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver, SourceError, SourceListener, SourceOptions } from "#media/source.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause } from "#schema/record.ts"
+import { Clock, Effect, Latch, Random, Semaphore } from "effect"
 import { type KeptAssignment, sameSource } from "./assignments.ts"
 import { makeStreamHub, type StreamHub } from "./hub.ts"
 import { sameParameters } from "./intake.ts"
@@ -97,7 +97,11 @@ class StatusBoard {
   private readonly publish: (status: StreamStatus) => void
   private readonly recorder: () => Recorder | null
 
-  constructor(streamId: StreamStatus["streamId"], publish: (status: StreamStatus) => void, recorder: () => Recorder | null) {
+  constructor(
+    streamId: StreamStatus["streamId"],
+    publish: (status: StreamStatus) => void,
+    recorder: () => Recorder | null,
+  ) {
     this.streamId = streamId
     this.publish = publish
     this.recorder = recorder
@@ -108,7 +112,19 @@ class StatusBoard {
     const { bytes, clockOffsetMs, frames, health, lastUnitMs, lostPackets, parameters, reconnects, streamId } = this
     const reason = this.reason === "" ? recorder?.trouble() ?? "" : this.reason
     const recordingState = recorder?.state() ?? "disabled"
-    return { streamId, health, reason, parameters, recordingState, frames, lostPackets, bytes, reconnects, lastUnitMs, clockOffsetMs }
+    return {
+      streamId,
+      health,
+      reason,
+      parameters,
+      recordingState,
+      frames,
+      lostPackets,
+      bytes,
+      reconnects,
+      lastUnitMs,
+      clockOffsetMs,
+    }
   }
 
   set(health: StreamHealth, reason: string): void {
@@ -154,7 +170,8 @@ export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Eff
   const guard = yield* Semaphore.make(1)
   const board = new StatusBoard(streamId, parts.publish, () => slot.recorder())
   const slot = makeRecordingSlot(parts.openRecording, () => board.tell())
-  const mode = (): typeof running => !kept.assignment.enabled ? "off" : slot.wanted() !== null || hub.viewers() > 0 ? "record" : "probe"
+  const mode = (): typeof running =>
+    !kept.assignment.enabled ? "off" : slot.wanted() !== null || hub.viewers() > 0 ? "record" : "probe"
   const hub: StreamHub = makeStreamHub(() => {
     if (mode() !== running) again.openUnsafe()
   })
@@ -202,11 +219,19 @@ export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Eff
         seen = facts.units
         const limit = seen === 0 ? options.firstUnitMs : options.frozenMs
         if (idleMs >= limit) {
-          const end: RunEnd = { health: "degraded", cause: "camera_frozen", reason: `no picture for ${limit / 1_000} s; connecting anew` }
+          const end: RunEnd = {
+            health: "degraded",
+            cause: "camera_frozen",
+            reason: `no picture for ${limit / 1_000} s; connecting anew`,
+          }
           return end
         }
         if (keylessMs >= options.firstKeyMs) {
-          const end: RunEnd = { health: "degraded", cause: "stream_invalid", reason: `no key picture within ${options.firstKeyMs / 1_000} s` }
+          const end: RunEnd = {
+            health: "degraded",
+            cause: "stream_invalid",
+            reason: `no key picture within ${options.firstKeyMs / 1_000} s`,
+          }
           return end
         }
       }
@@ -232,9 +257,11 @@ export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Eff
       Effect.catchTag("SourceError", (error) => Effect.succeed(endOf(error))),
       // A driver's bug costs a connection, not the stream.
       Effect.catchDefect((defect) =>
-        Effect.logError(`Driver defect on stream ${streamId}`, defect).pipe(
-          Effect.as<RunEnd>({ health: "degraded", cause: "stream_invalid", reason: "internal error in the camera driver" }),
-        )
+        Effect.logError(`Driver defect on stream ${streamId}`, defect).pipe(Effect.as<RunEnd>({
+          health: "degraded",
+          cause: "stream_invalid",
+          reason: "internal error in the camera driver",
+        }))
       ),
       Effect.raceFirst(watchdog(facts)),
       Effect.raceFirst(Effect.as(Effect.raceFirst(probed.await, again.await), null)),
@@ -248,7 +275,12 @@ export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Eff
       const locked = kept.locked ? "the stored password cannot be opened (another master key?); " : ""
       board.set(end.health, `${locked}${end.reason}`)
       const mediaMs = facts.units === 0 ? 0 : Math.max(0, facts.lastMs - facts.firstMs)
-      const plan = planRetry(attempt, { mediaMs, authFailed: end.cause === "auth_failed" }, yield* Random.next, defaultRetryOptions)
+      const plan = planRetry(
+        attempt,
+        { mediaMs, authFailed: end.cause === "auth_failed" },
+        yield* Random.next,
+        defaultRetryOptions,
+      )
       attempt = plan.attempt
       board.reconnects++
       yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${plan.delayMs} ms`)

@@ -9,7 +9,6 @@
  * 4. The node's wall clock is compared with its monotonic clock once a second; a difference that changed by more than a second
  *    is a step, told to every recording.
  */
-import { Clock, Effect, FiberMap, Latch, PubSub, Random, Semaphore, Stream } from "effect"
 import type { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { LiveBounds, LiveStreams } from "#media/hub.ts"
 import { type Assignment, type RecorderSupervisor, StaleAssignment, type StreamStatus } from "#media/recorder.ts"
@@ -18,6 +17,7 @@ import { Storage } from "#media/storage.ts"
 import type { RecordingId, StreamId } from "#schema/common.ts"
 import { uuid7From } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Clock, Effect, FiberMap, Latch, PubSub, Random, Semaphore, Stream } from "effect"
 import { type KeptAssignment, loadAssignments, sameAssignment } from "./assignments.ts"
 import { makeJournal } from "./journal.ts"
 import { makeLedgers } from "./ledgers.ts"
@@ -54,7 +54,9 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     nowMs: clock.currentTimeMillisUnsafe(),
     footage: assignments.all().some(({ assignment }) => assignment.recording !== null),
   })
-  const assigned = new Set(assignments.all().flatMap(({ assignment: { recording } }) => recording === null ? [] : [recording.recordingId]))
+  const assigned = new Set(
+    assignments.all().flatMap(({ assignment: { recording } }) => recording === null ? [] : [recording.recordingId]),
+  )
   const ledgers = yield* makeLedgers({ storage, journal, newId, retryMs: lineRetryMs, disks, assigned })
   const changes = yield* PubSub.sliding<StreamStatus>(changesKept)
   const sessions = new Map<StreamId, Session>()
@@ -96,8 +98,14 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
       publish: (status) => PubSub.publishUnsafe(changes, status),
     })
     sessions.set(streamId, session)
-    yield* FiberMap.run(fibers, streamId, Effect.forever(Effect.catchCause(session.run, (cause) =>
-      Effect.andThen(Effect.logError(`The session of stream ${streamId} broke`, cause), Effect.sleep(1_000)))))
+    yield* FiberMap.run(
+      fibers,
+      streamId,
+      Effect.forever(
+        Effect.catchCause(session.run, (cause) =>
+          Effect.andThen(Effect.logError(`The session of stream ${streamId} broke`, cause), Effect.sleep(1_000))),
+      ),
+    )
   })
 
   const stop = Effect.fnUntraced(function*(streamId: StreamId, forGood: boolean) {
@@ -107,7 +115,9 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     if (running !== undefined) yield* running.close(forGood)
   })
 
-  yield* Effect.addFinalizer(() => Effect.forEach([...sessions.keys()], (id) => stop(id, false), { concurrency: "unbounded", discard: true }))
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach([...sessions.keys()], (id) => stop(id, false), { concurrency: "unbounded", discard: true })
+  )
   for (const kept of assignments.all()) yield* start(kept)
 
   /** Invariant 4. */
@@ -129,7 +139,9 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     lowDisk,
     policies: () =>
       assignments.all().flatMap(({ assignment: { recording } }) =>
-        recording === null ? [] : [{ recordingId: recording.recordingId, retentionDays: recording.retentionDays, maxBytes: recording.maxBytes }]
+        recording === null ?
+          [] :
+          [{ recordingId: recording.recordingId, retentionDays: recording.retentionDays, maxBytes: recording.maxBytes }]
       ),
   }))
 
@@ -140,7 +152,13 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     })
   /** The file could not be written: the assignment is in force all the same, and written with the next one. */
   const kept = <A, E>(write: Effect.Effect<A, E>, otherwise: () => A) =>
-    Effect.catchCause(write, (cause) => Effect.as(Effect.logError("The assignment file could not be written", cause), undefined).pipe(Effect.map(otherwise)))
+    Effect.catchCause(
+      write,
+      (cause) =>
+        Effect.as(Effect.logError("The assignment file could not be written", cause), undefined).pipe(
+          Effect.map(otherwise),
+        ),
+    )
 
   const supervisor: RecorderSupervisor["Service"] = {
     assign: (assignment) =>
@@ -174,7 +192,10 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
       Effect.suspend(() => {
         const hub = sessions.get(streamId)?.hub
         if (hub === undefined) return Effect.succeed(null)
-        return Effect.map(Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)), ({ view }) => view)
+        return Effect.map(
+          Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)),
+          ({ view }) => view,
+        )
       }),
   }
   return { supervisor, live }

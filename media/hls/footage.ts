@@ -12,12 +12,12 @@ import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { HlsSource } from "../hls.ts"
-import type { IndexEntry, Storage } from "../storage.ts"
+import type { IndexEntry, Storage, StorageError } from "../storage.ts"
 import { makeLru } from "../storage/lru.ts"
 import { isFinished, isSettled, type LayoutOf } from "./layouts.ts"
 import { initName, prefixOf } from "./names.ts"
 import { type Layout, type Part, partOf } from "./parts.ts"
-import { entriesWithin, segmentsOf } from "./plan.ts"
+import { entriesWithin, isSameRun, segmentsOf } from "./plan.ts"
 import type { PlacedPart } from "./playlist.ts"
 
 /** What never changes about a file. */
@@ -63,7 +63,7 @@ export const makeGatherer = (storage: Storage["Service"]) => {
   const parts = makeLru<Part>(rememberedText, (part) => part.text.length)
   const published = makeLru<ReadonlyArray<PlacedPart>>(rememberedSources, () => 1)
 
-  const factsOf = Effect.fnUntraced(function*(file: SegmentFile) {
+  const readFacts = Effect.fnUntraced(function*(file: SegmentFile) {
     const known = facts.get(file.id)
     if (known !== undefined) return known
     const parameters = yield* storage.parameters(file)
@@ -73,72 +73,116 @@ export const makeGatherer = (storage: Storage["Service"]) => {
     return found
   })
 
+  /** Index of a file, unless its part is known in some layout: then its facts are, too, and the part is looked up by them. */
+  const readIndex = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, file: SegmentFile) {
+    const whole = file.sealed && liesWithin(file, source)
+    const known = whole ? facts.get(file.id) : undefined
+    const part = known === undefined ? undefined : parts.get(partKey(file, layoutOf(known.parameters)))
+    if (part !== undefined) return { file, whole, part, entries: null }
+    const entries = yield* storage.index(file)
+    return { file, whole, part: null, entries }
+  })
+
+  /**
+   * Facts of a file. Footage of one run has one set of parameters, so a day of one camera mostly needs a single look at the
+   * front of a file.
+   */
+  const factsOf = (read: Read, previous: Placed | null) => {
+    const first = read.part?.first ?? read.entries?.[0]
+    const runsOn = previous !== null && first !== undefined && previous.file.epoch === read.file.epoch &&
+      previous.file.nodeId === read.file.nodeId && isSameRun(previous.last, first)
+    if (!runsOn) return readFacts(read.file)
+    facts.set(read.file.id, previous.facts)
+    return Effect.succeed(previous.facts)
+  }
+
   /** The part of one file; `complete`: nothing will be added to it within the interval. */
-  const placeFile = Effect.fnUntraced(
-    function*(source: HlsSource, layoutOf: LayoutOf, file: SegmentFile, state: FileState) {
-      const { key, parameters } = yield* factsOf(file)
-      const layout = layoutOf(parameters)
-      const place = (part: Part): PlacedPart => ({
-        file,
-        part,
-        parameters,
-        parametersKey: `${key}/${layoutKey(layout)}`,
-        init: initOf(file, layout),
-        lost: false,
-      })
-      const cacheKey = `${file.id}/${layoutKey(layout)}`
-      const whole = file.sealed && liesWithin(file, source)
-      const known = whole ? parts.get(cacheKey) : undefined
-      if (known !== undefined) return { placed: place(known), passedEnd: false, longest: 0 }
-      const entries = yield* storage.index(file)
-      const passedEnd = source.end !== null && (entries.at(-1)?.startMs ?? 0) >= source.end
+  const place = (source: HlsSource, layoutOf: LayoutOf, read: Read, known: FileFacts, complete: boolean) => {
+    const { entries, file, whole } = read
+    const layout = layoutOf(known.parameters)
+    let part = read.part
+    let passedEnd = false
+    if (entries !== null) {
+      passedEnd = source.end !== null && (entries.at(-1)?.startMs ?? 0) >= source.end
       const range = whole ? { from: 0, to: entries.length } : entriesWithin(entries, source.start, source.end)
-      const part = partOf(
-        file.id,
-        entries,
-        segmentsOf(entries, range, layout.grouping, state.complete || passedEnd),
-        layout,
-      )
-      if (whole && part !== null) parts.set(cacheKey, part)
-      return {
-        placed: part === null ? null : place(part),
-        passedEnd,
-        longest: state.growing ? longestSeconds(entries, layout) : 0,
-      }
-    },
-  )
+      part = partOf(file.id, entries, segmentsOf(entries, range, layout.grouping, complete || passedEnd), layout)
+      if (whole && part !== null) parts.set(partKey(file, layout), part)
+    }
+    const placed: PlacedPart | null = part === null ? null : {
+      file,
+      part,
+      parameters: known.parameters,
+      parametersKey: `${known.key}/${layoutKey(layout)}`,
+      init: initOf(file, layout),
+      lost: false,
+    }
+    return { placed, passedEnd }
+  }
+
+  const leftOut = (file: SegmentFile) => (error: StorageError) =>
+    Effect.as(Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message), null)
 
   const gather = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, kind: string) {
     const settled = isSettled(source, yield* Clock.currentTimeMillis)
     const files = filesOf(storage, source)
-    const last = files.at(-1)
-    const placed = yield* Effect.forEach(files, (file) =>
-      placeFile(source, layoutOf, file, {
-        complete: settled || file.sealed || file !== last,
-        growing: file === last && !isFinished(source),
-      }).pipe(Effect.catchTag("StorageError", (error) =>
-        Effect.as(Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message), null))), {
-      concurrency: readsAtATime,
-    })
-    const present = placed.flatMap((one) => one === null || one.placed === null ? [] : [one.placed])
-    const all = isFinished(source) ? present : withLost(published.get(`${kind}/${keyOf(source)}`) ?? [], present)
-    if (!isFinished(source)) published.set(`${kind}/${keyOf(source)}`, all)
-    return {
-      parts: all,
-      ended: settled || placed.some((one) => one?.passedEnd === true),
-      leastTargetSeconds: placed.reduce((longest, one) => Math.max(longest, one?.longest ?? 0), 0),
-    } satisfies Gathered
+    const reads = yield* Effect.forEach(
+      files,
+      (file) => Effect.catchTag(readIndex(source, layoutOf, file), "StorageError", leftOut(file)),
+      { concurrency: readsAtATime },
+    )
+    const present: Array<PlacedPart> = []
+    let ended = settled
+    let leastTargetSeconds = 0
+    let previous: Placed | null = null
+    for (const [i, read] of reads.entries()) {
+      if (read === null) continue
+      const found: FileFacts | null = yield* Effect.catchTag(
+        factsOf(read, previous),
+        "StorageError",
+        leftOut(read.file),
+      )
+      if (found === null) continue
+      const { passedEnd, placed } = place(
+        source,
+        layoutOf,
+        read,
+        found,
+        settled || read.file.sealed || i < files.length - 1,
+      )
+      const last = read.entries?.at(-1) ?? read.part?.last
+      previous = last === undefined ? null : { file: read.file, facts: found, last }
+      if (placed !== null) present.push(placed)
+      ended ||= passedEnd
+      if (i === files.length - 1 && !isFinished(source) && read.entries !== null) {
+        leastTargetSeconds = longestSeconds(read.entries, layoutOf(found.parameters))
+      }
+    }
+    const name = `${kind}/${keyOf(source)}`
+    const all = isFinished(source) ? present : withLost(published.get(name) ?? [], present)
+    if (!isFinished(source)) published.set(name, all)
+    return { parts: all, ended, leastTargetSeconds } satisfies Gathered
   })
 
-  return { gather, factsOf }
+  return { gather }
 }
 
-export type Gatherer = ReturnType<typeof makeGatherer>
-
-interface FileState {
-  readonly complete: boolean
-  readonly growing: boolean
+/** One file as it was found: its part if that was known, its index otherwise. */
+interface Read {
+  readonly file: SegmentFile
+  /** All of it lies in the interval, and it will not grow. */
+  readonly whole: boolean
+  readonly part: Part | null
+  readonly entries: ReadonlyArray<IndexEntry> | null
 }
+
+/** The file before. */
+interface Placed {
+  readonly file: SegmentFile
+  readonly facts: FileFacts
+  readonly last: IndexEntry
+}
+
+const partKey = (file: SegmentFile, layout: Layout) => `${file.id}/${layoutKey(layout)}`
 
 /** Files of a source, by start. */
 export const filesOf = (storage: Storage["Service"], source: HlsSource): ReadonlyArray<SegmentFile> =>

@@ -84,7 +84,7 @@ export const partOf = (
   if (head === undefined || tail === undefined) return null
   const name = nameOf(layout, fileId)
   const durations = new Map<number, string>()
-  const lines: Array<string> = []
+  let text = ""
   let bytes = 0
   let frames = 0
   let ticks = 0
@@ -95,11 +95,11 @@ export const partOf = (
   let expectedMs = Number.NaN
   for (const segment of segments) {
     if (segment !== head && segment.breaks) {
-      lines.push("#EXT-X-DISCONTINUITY\n")
+      text += "#EXT-X-DISCONTINUITY\n"
       expectedMs = Number.NaN
     }
     if (!(Math.abs(segment.startMs - expectedMs) <= clockToleranceMs)) {
-      lines.push(dateTime(segment.startMs))
+      text += dateTime(segment.startMs)
       expectedMs = segment.startMs
     }
     expectedMs += segment.durationTicks / ticksPerMs
@@ -108,7 +108,7 @@ export const partOf = (
       duration = `#EXTINF:${(segment.durationTicks / videoClockHz).toFixed(6)},\n`
       durations.set(segment.durationTicks, duration)
     }
-    lines.push(duration, name(segment), "\n")
+    text += `${duration}${name(segment)}\n`
     const content = contentOf(layout, entries, segment)
     bytes += content.bytes
     frames += content.frames
@@ -126,7 +126,7 @@ export const partOf = (
     })
   }
   return {
-    text: lines.join(""),
+    text,
     segments: segments.length,
     bytes,
     frames,

@@ -59,6 +59,13 @@ export const continues = (previous: IndexEntry, next: IndexEntry): boolean =>
   Math.abs(next.decodeTicks - (previous.decodeTicks + previous.durationTicks)) <= largestHoleTicks
 
 /**
+ * Whether both were made by one run of one set of parameters. Stricter than {@link continues}: the fragment that announced
+ * other parameters by its mark may have been dropped (a slow disk), and then all that is left of it is the hole of its length.
+ */
+export const isSameRun = (previous: IndexEntry, next: IndexEntry): boolean =>
+  !next.discontinuity && next.decodeTicks === previous.decodeTicks + previous.durationTicks
+
+/**
  * The entries of a file that an interval needs, `[from, to)`: those that overlap it, and before them those back to the key
  * fragment decoding must begin at. Wall clocks may step back within a file, so the outermost overlapping ones count.
  */
@@ -80,11 +87,13 @@ export const entriesWithin = (
   return { from, to }
 }
 
-const segmentOf = (entries: ReadonlyArray<IndexEntry>, first: number, end: number, breaks: boolean): Segment => {
+const segmentOf = (
+  entries: ReadonlyArray<IndexEntry>,
+  range: { readonly first: number; readonly end: number; readonly frames: number; readonly breaks: boolean },
+): Segment => {
+  const { breaks, end, first, frames } = range
   const head = entries[first] as IndexEntry
   const last = entries[end - 1] as IndexEntry
-  let frames = 0
-  for (let i = first; i < end; i++) frames += (entries[i] as IndexEntry).frames
   return {
     first,
     end,
@@ -114,20 +123,24 @@ export const segmentsOf = (
   let first = range.from
   let breaks = false
   let groupStart = range.from
-  let lastGroupTicks = 0
+  let frames = entries[range.from]?.frames ?? 0
   for (let i = range.from + 1; i < range.to; i++) {
     const entry = entries[i] as IndexEntry
     const broken = !continues(entries[i - 1] as IndexEntry, entry)
-    if (!broken && !entry.key) continue
-    const length = entry.decodeTicks - (entries[first] as IndexEntry).decodeTicks
-    lastGroupTicks = entry.decodeTicks - (entries[groupStart] as IndexEntry).decodeTicks
-    groupStart = i
-    if (!broken && !isLongEnough(length, lastGroupTicks, grouping)) continue
-    segments.push(segmentOf(entries, first, i, breaks))
-    first = i
-    breaks = broken
+    if (broken || entry.key) {
+      const length = entry.decodeTicks - (entries[first] as IndexEntry).decodeTicks
+      const lastGroupTicks = entry.decodeTicks - (entries[groupStart] as IndexEntry).decodeTicks
+      groupStart = i
+      if (broken || isLongEnough(length, lastGroupTicks, grouping)) {
+        segments.push(segmentOf(entries, { first, end: i, frames, breaks }))
+        first = i
+        frames = 0
+        breaks = broken
+      }
+    }
+    frames += entry.frames
   }
-  if (complete && first < range.to) segments.push(segmentOf(entries, first, range.to, breaks))
+  if (complete && first < range.to) segments.push(segmentOf(entries, { first, end: range.to, frames, breaks }))
   return segments
 }
 

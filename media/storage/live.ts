@@ -7,8 +7,9 @@
  * 2. A folder that fails, fills or vanishes ends its own writers with a typed error and touches nothing else.
  * 3. Syncs of one folder happen one after another, and reads two at a time, so that libuv's threads are never all at one disk.
  * 4. When the layer goes, every growing file is sealed.
+ * 5. A folder that another process has is left alone until that process ends.
  */
-import { Clock, Effect, Layer, Semaphore } from "effect"
+import { Clock, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import { Storage } from "../storage.ts"
 import { Catalogue } from "./catalogue.ts"
 import { makeCreate } from "./create.ts"
@@ -24,13 +25,15 @@ export type { FolderOptions, StorageOptions } from "./options.ts"
 export { defaultStorageOptions } from "./options.ts"
 
 const makeRoom = Effect.fnUntraced(function*(options: StorageOptions) {
+  // Closed after everything that is added later: a folder is let go when its files are sealed.
+  const scope = yield* Effect.acquireRelease(Scope.make(), (held) => Scope.close(held, Exit.void))
   const room: Room = {
     options,
     folders: options.folders.map((folder) => new Folder(folder)),
     catalogue: new Catalogue(),
     writers: new Map(),
     clock: yield* Clock.Clock,
-    registry: { path: options.registryPath, lock: yield* Semaphore.make(1) },
+    registry: { path: options.registryPath, lock: yield* Semaphore.make(1), scope },
     scanning: yield* Semaphore.make(1),
   }
   return room

@@ -9,10 +9,11 @@
  * 3. Both files are replaced by renaming, after a sync.
  */
 import { uuid7 } from "#schema/uuid.ts"
-import { Effect, Schema, Semaphore } from "effect"
+import { Effect, Schema, Scope, Semaphore } from "effect"
 import { mkdir, open, readFile, rename } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { StorageError } from "../storage.ts"
+import { holdFolder } from "./exclusive.ts"
 import { attempt, codeOf, storageError } from "./failure.ts"
 import type { FolderOptions } from "./options.ts"
 
@@ -66,10 +67,11 @@ const readRegistry = Effect.fnUntraced(function*(folder: string, path: string) {
   return registry.folders
 })
 
-/** Where the folders' ids are remembered; `lock` admits one writer. */
+/** Where the folders' ids are remembered; `lock` admits one writer. `scope`: as long as the folders are held. */
 export interface Registry {
   readonly path: string
   readonly lock: Semaphore.Semaphore
+  readonly scope: Scope.Scope
 }
 
 const register = (folder: FolderOptions, registry: Registry, id: string) =>
@@ -79,13 +81,19 @@ const register = (folder: FolderOptions, registry: Registry, id: string) =>
     yield* attempt(folder.name, "writing the folder registry", () => replaceFile(registry.path, text))
   }).pipe(Semaphore.withPermit(registry.lock))
 
-/** Makes sure that the folder is the one registered under its name. Returns the marker's id. */
+const hold = (folder: FolderOptions, registry: Registry) =>
+  Scope.provide(holdFolder(folder.name, join(folder.path, markerName)), registry.scope)
+
+/** Makes sure that the folder is the one registered under its name, and holds it. Returns the marker's id. */
 export const claimFolder = Effect.fnUntraced(function*(folder: FolderOptions, registry: Registry) {
   const known = yield* readRegistry(folder.name, registry.path)
   const registered = known[folder.name]
   const found = yield* readMarker(folder)
   if (registered !== undefined) {
-    if (found === registered) return registered
+    if (found === registered) {
+      yield* hold(folder, registry)
+      return registered
+    }
     return yield* absent(
       folder,
       found === null ?
@@ -98,6 +106,7 @@ export const claimFolder = Effect.fnUntraced(function*(folder: FolderOptions, re
     const text = `${JSON.stringify({ version: 1, id })}\n`
     yield* attempt(folder.name, "writing the marker", () => replaceFile(join(folder.path, markerName), text))
   }
+  yield* hold(folder, registry)
   yield* register(folder, registry, id)
   return id
 })

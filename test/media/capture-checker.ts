@@ -53,7 +53,12 @@ export const judge = (
   }
   for (const gap of gaps) {
     const name = `${gap.cause} ${gap.startMs}`
-    borders.push({ at: gap.startMs, kind: "gap", by: 1, name }, { at: gap.endMs ?? Math.max(now, gap.startMs), kind: "gap", by: -1, name })
+    borders.push({ at: gap.startMs, kind: "gap", by: 1, name }, {
+      at: gap.endMs ?? Math.max(now, gap.startMs),
+      kind: "gap",
+      by: -1,
+      name,
+    })
   }
   borders.sort((a, b) => a.at - b.at)
   const faults: Array<string> = []
@@ -70,7 +75,9 @@ export const judge = (
     if (depth.gap > 0) missingMs += length
     if (length < toleranceMs) return
     if (depth.recorded === 0 && depth.gap === 0) faults.push(`nothing between ${start} and ${stop} (${length} ms)`)
-    if (depth.recorded > 0 && depth.gap > 0) faults.push(`recorded and missing between ${start} and ${stop} (${length} ms)`)
+    if (depth.recorded > 0 && depth.gap > 0) {
+      faults.push(`recorded and missing between ${start} and ${stop} (${length} ms)`)
+    }
     if (depth.gap > 1) faults.push(`two gaps between ${start} and ${stop} (${length} ms)`)
   }
   for (const border of borders) {

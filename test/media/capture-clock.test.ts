@@ -1,7 +1,7 @@
 /** The media clock against cameras that drift, stall, jump and lie. */
-import { describe, expect, it } from "@effect/vitest"
 import { makeMediaClock } from "#media/capture/clock.ts"
 import { planRetry } from "#media/capture/retry.ts"
+import { describe, expect, it } from "@effect/vitest"
 
 const start = 1_760_000_000_000
 const frameTicks = 3_600
@@ -13,7 +13,11 @@ interface Frame {
 }
 
 /** `truth` is when the frame was taken; `lateMs` how long it was under way. */
-const frame = (ticks: number, truth: number, lateMs: number, senderMs: number | null = null): Frame => ({ ticks, arrivalMs: Math.round(truth + lateMs), senderMs })
+const frame = (ticks: number, truth: number, lateMs: number, senderMs: number | null = null): Frame => ({
+  ticks,
+  arrivalMs: Math.round(truth + lateMs),
+  senderMs,
+})
 
 const lateness = (i: number) => 5 + (i * 7919 % 97)
 
@@ -28,9 +32,13 @@ describe("media clock", () => {
         if (i === 0) clock.restart(unit, null, false)
         else expect(clock.observe(unit)).toBe("continues")
         const wall = clock.wallMs(unit.ticks)
-        if (i > 0 && (wall - previous < 38 || wall - previous > 42)) throw new Error(`frame ${i} advances by ${wall - previous} ms at ${ppm} ppm`)
+        if (i > 0 && (wall - previous < 38 || wall - previous > 42)) {
+          throw new Error(`frame ${i} advances by ${wall - previous} ms at ${ppm} ppm`)
+        }
         previous = wall
-        if (i > 25 * 60 && Math.abs(wall - truth) > 120) throw new Error(`frame ${i} is ${wall - truth} ms off at ${ppm} ppm`)
+        if (i > 25 * 60 && Math.abs(wall - truth) > 120) {
+          throw new Error(`frame ${i} is ${wall - truth} ms off at ${ppm} ppm`)
+        }
       }
     }
   })
@@ -153,7 +161,10 @@ describe("retry", () => {
       const auth = planRetry(attempt, { mediaMs: 0, authFailed: true }, random)
       expect(auth.delayMs).toBeGreaterThanOrEqual(30_000)
       expect(auth.delayMs).toBeLessThanOrEqual(300_000)
-      expect(planRetry(attempt, { mediaMs: 31_000, authFailed: false }, random)).toEqual({ delayMs: Math.round(random * 200), attempt: 0 })
+      expect(planRetry(attempt, { mediaMs: 31_000, authFailed: false }, random)).toEqual({
+        delayMs: Math.round(random * 200),
+        attempt: 0,
+      })
     }
   })
 })

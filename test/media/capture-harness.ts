@@ -2,10 +2,8 @@
  * A node without a disk and without a network: a camera, a storage and a vault that do what a test tells them, on the test's
  * clock. What the camera sent and what the storage took is kept for the checker.
  */
-import { Clock, Deferred, Effect, Exit, Redacted, Scope } from "effect"
-import { fileOrder, type MemoryFile } from "./capture-checker.ts"
-import { defaultRecorderOptions, type RecorderOptions } from "#media/capture/recorder.ts"
 import type { LineDisk, LineDisks } from "#media/capture/line-log.ts"
+import { defaultRecorderOptions, type RecorderOptions } from "#media/capture/recorder.ts"
 import { defaultSessionOptions } from "#media/capture/session.ts"
 import { makeSupervisor } from "#media/capture/supervisor.ts"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
@@ -17,6 +15,8 @@ import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import { Clock, Deferred, Effect, Exit, Redacted, Scope } from "effect"
+import { fileOrder, type MemoryFile } from "./capture-checker.ts"
 
 export const parametersOf = (width: number): TrackParameters => ({
   video: {
@@ -49,7 +49,9 @@ export class FakeCamera {
   }
 
   disconnect(): Effect.Effect<void> {
-    return this.cut === null ? Effect.void : Effect.asVoid(Deferred.fail(this.cut, this.error("closed", "connection reset")))
+    return this.cut === null ?
+      Effect.void :
+      Effect.asVoid(Deferred.fail(this.cut, this.error("closed", "connection reset")))
   }
 
   readonly driver: SourceDriver = {
@@ -63,7 +65,9 @@ export class FakeCamera {
         const cut = yield* Deferred.make<never, SourceError>()
         this.cut = cut
         this.open++
-        return yield* Effect.raceFirst(this.play(listener), Deferred.await(cut)).pipe(Effect.ensuring(Effect.sync(() => this.open--)))
+        return yield* Effect.raceFirst(this.play(listener), Deferred.await(cut)).pipe(
+          Effect.ensuring(Effect.sync(() => this.open--)),
+        )
       }),
   }
 
@@ -88,7 +92,15 @@ export class FakeCamera {
         const key = (changed || picture % 20 === 0) && this.mode !== "keyless"
         this.sent++
         const arrivalMs = yield* Clock.currentTimeMillis
-        listener.onUnit({ track: "video", data: new Uint8Array(32), key, ticks: ticks + this.jump, durationTicks: 0, arrivalMs, senderMs: null })
+        listener.onUnit({
+          track: "video",
+          data: new Uint8Array(32),
+          key,
+          ticks: ticks + this.jump,
+          durationTicks: 0,
+          arrivalMs,
+          senderMs: null,
+        })
       }
     })
   }
@@ -102,7 +114,12 @@ export class FakeDisk {
   deleted: Array<SegmentFile> = []
 
   error(cause: StorageError["cause"]): StorageError {
-    return new StorageError({ cause, folder: "main", code: cause === "disk_full" ? "ENOSPC" : "EIO", detail: "told to" })
+    return new StorageError({
+      cause,
+      folder: "main",
+      code: cause === "disk_full" ? "ENOSPC" : "EIO",
+      detail: "told to",
+    })
   }
 
   /** Running writers fail; the newest fragments of each never reached the disk. */
@@ -149,7 +166,17 @@ export class FakeDisk {
           file: () => toSegmentFile(file),
           append: ({ bytes, decodeTicks, discontinuity, durationTicks, endMs, frames, key, startMs }) => {
             if (file.dead || file.sealed || this.mode === "slow") return false
-            const entry: IndexEntry = { startMs, endMs, decodeTicks, durationTicks, offset: 0, bytes, frames, key, discontinuity }
+            const entry: IndexEntry = {
+              startMs,
+              endMs,
+              decodeTicks,
+              durationTicks,
+              offset: 0,
+              bytes,
+              frames,
+              key,
+              discontinuity,
+            }
             file.entries.push(entry)
             return true
           },
@@ -255,33 +282,42 @@ export class FakeFolder {
 
   readonly service: LineDisks = {
     open: (name) => Effect.sync(() => this.disk(name)),
-    list: (folder) => Effect.sync(() => [...this.texts.keys()].filter((name) => name.startsWith(`${folder}/`)).map((name) => name.slice(folder.length + 1))),
+    list: (folder) =>
+      Effect.sync(() =>
+        [...this.texts.keys()].filter((name) => name.startsWith(`${folder}/`)).map((name) =>
+          name.slice(folder.length + 1)
+        )
+      ),
     remove: (name) => Effect.sync(() => void this.texts.delete(name)),
   }
 }
 
 const vault = Vault.of({
-  seal: (context, secret) => Effect.succeed(`sealed:${context}:${Buffer.from(Redacted.value(secret)).toString("base64url")}`),
-  open: (_context, sealed) => Effect.succeed(Redacted.make(Buffer.from(sealed.split(":")[2] ?? "", "base64url").toString())),
+  seal: (context, secret) =>
+    Effect.succeed(`sealed:${context}:${Buffer.from(Redacted.value(secret)).toString("base64url")}`),
+  open: (_context, sealed) =>
+    Effect.succeed(Redacted.make(Buffer.from(sealed.split(":")[2] ?? "", "base64url").toString())),
 })
 
 /** Starts a node; `stop` ends it in order. For a kill, `FakeDisk.kill` and `FakeFolder.kill` come first: what it still does is lost. */
-export const startNode = Effect.fnUntraced(function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
-  const scope = yield* Scope.make()
-  const { live, supervisor } = yield* makeSupervisor({
-    drivers: { rtsp: camera.driver },
-    makeBuilder: makeFragmentBuilder,
-    session: defaultSessionOptions,
-    recorder: { ...defaultRecorderOptions, ...recorder },
-    journalMaxBytes: 1_000_000,
-  }, folder.service).pipe(
-    Effect.provideService(Storage, disk.service),
-    Effect.provideService(Vault, vault),
-    Scope.provide(scope),
-  )
-  return {
-    supervisor,
-    live,
-    stop: Scope.close(scope, Exit.void),
-  }
-})
+export const startNode = Effect.fnUntraced(
+  function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
+    const scope = yield* Scope.make()
+    const { live, supervisor } = yield* makeSupervisor({
+      drivers: { rtsp: camera.driver },
+      makeBuilder: makeFragmentBuilder,
+      session: defaultSessionOptions,
+      recorder: { ...defaultRecorderOptions, ...recorder },
+      journalMaxBytes: 1_000_000,
+    }, folder.service).pipe(
+      Effect.provideService(Storage, disk.service),
+      Effect.provideService(Vault, vault),
+      Scope.provide(scope),
+    )
+    return {
+      supervisor,
+      live,
+      stop: Scope.close(scope, Exit.void),
+    }
+  },
+)

@@ -2,12 +2,12 @@
  * The gap ledger, judged by a checker that shares no code with it: a row of milliseconds, each recorded or not. A walk that
  * fails names its seed.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { readLedger, reconcile } from "#media/capture/ledger-store.ts"
 import { type Ledger, makeLedger, supersedes } from "#media/capture/ledger.ts"
 import { encodeLine } from "#media/capture/line-log.ts"
-import { readLedger, reconcile } from "#media/capture/ledger-store.ts"
 import type { RecordingId } from "#schema/common.ts"
 import type { GapCause, LedgerGap } from "#schema/record.ts"
+import { describe, expect, it } from "@effect/vitest"
 
 const recordingId = "01900000-0000-7000-8000-000000000001" as RecordingId
 
@@ -27,17 +27,34 @@ const newLedger = () => {
   return makeLedger({ recordingId, toleranceMs: 1, maxGaps: 10_000, newId: () => `g${id++}` })
 }
 
-const causes: ReadonlyArray<GapCause> = ["camera_offline", "camera_frozen", "auth_failed", "stream_invalid", "disk_full", "operator_paused", "starting"]
+const causes: ReadonlyArray<GapCause> = [
+  "camera_offline",
+  "camera_frozen",
+  "auth_failed",
+  "stream_invalid",
+  "disk_full",
+  "operator_paused",
+  "starting",
+]
 
 /** Every millisecond that is expected and past is recorded or in exactly one gap. */
-const judge = (seed: number, step: number, ledger: Ledger, recorded: ReadonlyMap<number, number>, expected: ReadonlySet<number>, now: number) => {
+const judge = (
+  seed: number,
+  step: number,
+  ledger: Ledger,
+  recorded: ReadonlyMap<number, number>,
+  expected: ReadonlySet<number>,
+  now: number,
+) => {
   const { gaps, mark, open } = ledger.snapshot()
   const all: Array<LedgerGap> = open === null ? [...gaps] : [...gaps, open]
   const missing = new Map<number, string>()
   for (const gap of all) {
     const end = Math.min(gap.endMs ?? now, now)
     for (let t = gap.startMs; t < end; t++) {
-      if (missing.has(t)) throw new Error(`seed ${seed} step ${step}: ${t} is in the gaps ${missing.get(t)} and ${gap.id}`)
+      if (missing.has(t)) {
+        throw new Error(`seed ${seed} step ${step}: ${t} is in the gaps ${missing.get(t)} and ${gap.id}`)
+      }
       missing.set(t, gap.id)
     }
   }
@@ -46,7 +63,11 @@ const judge = (seed: number, step: number, ledger: Ledger, recorded: ReadonlyMap
     if (t >= until) continue
     const [isRecorded, isMissing] = [recorded.has(t), missing.has(t)]
     if (isRecorded === isMissing) {
-      throw new Error(`seed ${seed} step ${step}: ${t} is ${isRecorded ? "recorded and in a gap" : "neither recorded nor in a gap"}; now ${now}`)
+      throw new Error(
+        `seed ${seed} step ${step}: ${t} is ${
+          isRecorded ? "recorded and in a gap" : "neither recorded nor in a gap"
+        }; now ${now}`,
+      )
     }
   }
   for (const t of missing.keys()) {
@@ -109,8 +130,11 @@ const walk = (seed: number, clockSteps: boolean) => {
       flowing = false
       if (assigned) ledger.missing("clock_step", "", now)
       now -= back
-      for (const t of [...expected]) if (t >= now) expected.delete(t)
-      const ahead = [...recorded.keys()].filter((t) => t >= now).sort((a, b) => a - b).map((t) => ({ start: t, end: t + 1 }))
+      for (const t of expected) if (t >= now) expected.delete(t)
+      const ahead = [...recorded.keys()].filter((t) => t >= now).sort((a, b) => a - b).map((t) => ({
+        start: t,
+        end: t + 1,
+      }))
       ledger.setBack(now, ahead)
       lastStart = now
     } else if (assigned) {
@@ -166,7 +190,11 @@ describe("gap ledger", () => {
     ledger.extend(1_000)
     const changes = ledger.resume(1_040, "packet_loss", "1 packet lost")
     expect(changes.map((change) => change._tag)).toEqual(["GapClosed"])
-    expect(ledger.between({ start: 0, end: 5_000 })).toMatchObject([{ startMs: 1_000, endMs: 1_040, cause: "packet_loss" }])
+    expect(ledger.between({ start: 0, end: 5_000 })).toMatchObject([{
+      startMs: 1_000,
+      endMs: 1_040,
+      cause: "packet_loss",
+    }])
   })
 
   it("forgets what is older than the footage and keeps no more gaps than it may", () => {
@@ -185,10 +213,23 @@ describe("gap ledger", () => {
 describe("a ledger that starts again", () => {
   let id = 0
   const newId = () => `n${id++}`
-  const gap = (startMs: number, endMs: number | null, cause: GapCause): LedgerGap => ({ id: newId(), recordingId, startMs, endMs, cause, detail: "" })
+  const gap = (startMs: number, endMs: number | null, cause: GapCause): LedgerGap => ({
+    id: newId(),
+    recordingId,
+    startMs,
+    endMs,
+    cause,
+    detail: "",
+  })
 
   it("puts the time without a process down to the node, from the last stored fragment on", () => {
-    const { snapshot } = reconcile(recordingId, { since: 0, gaps: [gap(0, 100, "starting")], open: null }, [{ start: 100, end: 5_000 }], 9_000, newId)
+    const { snapshot } = reconcile(
+      recordingId,
+      { since: 0, gaps: [gap(0, 100, "starting")], open: null },
+      [{ start: 100, end: 5_000 }],
+      9_000,
+      newId,
+    )
     expect(snapshot.open).toMatchObject({ startMs: 5_000, endMs: null, cause: "node_down" })
     expect(snapshot.mark).toBe(5_000)
   })
@@ -208,14 +249,26 @@ describe("a ledger that starts again", () => {
   })
 
   it("tells of footage that is gone from the middle, and not of what retention took from the front", () => {
-    const { snapshot } = reconcile(recordingId, { since: 0, gaps: [], open: null }, [{ start: 4_000, end: 5_000 }, { start: 6_000, end: 9_000 }], 9_000, newId)
+    const { snapshot } = reconcile(
+      recordingId,
+      { since: 0, gaps: [], open: null },
+      [{ start: 4_000, end: 5_000 }, { start: 6_000, end: 9_000 }],
+      9_000,
+      newId,
+    )
     expect(snapshot.gaps.map((g) => [g.startMs, g.endMs, g.cause])).toEqual([[5_000, 6_000, "segment_missing"]])
     expect(snapshot.open).toBe(null)
     expect(snapshot.mark).toBe(9_000)
   })
 
   it("explains nothing that was not expected", () => {
-    const { snapshot } = reconcile(recordingId, { since: null, gaps: [], open: null }, [{ start: 0, end: 500 }], 9_000, newId)
+    const { snapshot } = reconcile(
+      recordingId,
+      { since: null, gaps: [], open: null },
+      [{ start: 0, end: 500 }],
+      9_000,
+      newId,
+    )
     expect(snapshot).toMatchObject({ since: null, open: null, gaps: [] })
   })
 

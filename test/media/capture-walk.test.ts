@@ -8,7 +8,16 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { judge } from "./capture-checker.ts"
-import { assignment, FakeCamera, FakeDisk, FakeFolder, parametersOf, recordingId, startNode, streamId } from "./capture-harness.ts"
+import {
+  assignment,
+  FakeCamera,
+  FakeDisk,
+  FakeFolder,
+  parametersOf,
+  recordingId,
+  startNode,
+  streamId,
+} from "./capture-harness.ts"
 
 const begin = 1_760_000_000_000
 const always = { start: 0, end: Number.MAX_SAFE_INTEGER }
@@ -18,7 +27,8 @@ const diskModes = ["ok", "ok", "ok", "full", "broken", "slow"] as const
 const walk = (seed: number) =>
   Effect.gen(function*() {
     yield* TestClock.setTime(begin)
-    const pick = <A>(from: ReadonlyArray<A>) => Effect.map(Random.nextIntBetween(0, from.length, { halfOpen: true }), (i) => from[i]!)
+    const pick = <A>(from: ReadonlyArray<A>) =>
+      Effect.map(Random.nextIntBetween(0, from.length, { halfOpen: true }), (i) => from[i]!)
     const [camera, disk] = [new FakeCamera(), new FakeDisk()]
     let folder = new FakeFolder(15)
     let node = yield* startNode(camera, disk, folder, { rotateMs: 30_000 })
@@ -58,7 +68,9 @@ const walk = (seed: number) =>
       person: Effect.gen(function*() {
         const wanted = assignment({ epoch })
         const [enabled, recording] = [yield* pick([true, true, false]), yield* pick([true, true, false])]
-        yield* Effect.forkChild(node.supervisor.assign({ ...wanted, enabled, recording: { ...wanted.recording!, enabled: recording } }))
+        yield* Effect.forkChild(
+          node.supervisor.assign({ ...wanted, enabled, recording: { ...wanted.recording!, enabled: recording } }),
+        )
         return `${enabled} ${recording}`
       }),
       epoch: Effect.suspend(() => {
@@ -79,8 +91,14 @@ const walk = (seed: number) =>
       const { faults, recordedUntil } = judge(entries, gaps, begin + 100, now)
       const silent = gaps.every((gap) => gap.endMs !== null) && recordedUntil < now - 12_000
       if (faults.length > 0 || silent) {
-        const said = gaps.slice(-4).map((gap) => `${gap.cause} ${gap.startMs - begin}..${gap.endMs === null ? "" : gap.endMs - begin}`).join(", ")
-        throw new Error(`seed ${seed}: ${faults.join("; ")}${silent ? "no footage and no gap" : ""}; now ${now - begin}; ${story.slice(-6).join(", ")}; ${said}`)
+        const said = gaps.slice(-4).map((gap) =>
+          `${gap.cause} ${gap.startMs - begin}..${gap.endMs === null ? "" : gap.endMs - begin}`
+        ).join(", ")
+        throw new Error(
+          `seed ${seed}: ${faults.join("; ")}${silent ? "no footage and no gap" : ""}; now ${now - begin}; ${
+            story.slice(-6).join(", ")
+          }; ${said}`,
+        )
       }
     }
     // Whatever happened, once all is well it records again by itself.
@@ -88,7 +106,11 @@ const walk = (seed: number) =>
     disk.mode = "ok"
     yield* Effect.forkChild(node.supervisor.assign(assignment({ epoch: epoch + 1 })))
     yield* TestClock.adjust("6 minutes")
-    expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", reason: "", recordingState: "recording" })
+    expect(node.supervisor.status(streamId)).toMatchObject({
+      health: "online",
+      reason: "",
+      recordingState: "recording",
+    })
     yield* Effect.forkChild(node.stop)
     yield* TestClock.adjust("20 seconds")
     expect(disk.files.filter((file) => !file.sealed && !file.dead)).toEqual([])

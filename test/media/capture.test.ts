@@ -1,10 +1,21 @@
 /** The capture as a whole, on the test's clock: every trouble a camera or a disk can make ends in one state and one cause. */
+import type { StreamHealth } from "#media/recorder.ts"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { judge } from "./capture-checker.ts"
-import { assignment, FakeCamera, FakeDisk, FakeFolder, makeSettableClock, parametersOf, recordingId, startNode, streamId, toSegmentFile } from "./capture-harness.ts"
-import type { StreamHealth } from "#media/recorder.ts"
+import {
+  assignment,
+  FakeCamera,
+  FakeDisk,
+  FakeFolder,
+  makeSettableClock,
+  parametersOf,
+  recordingId,
+  startNode,
+  streamId,
+  toSegmentFile,
+} from "./capture-harness.ts"
 
 const begin = 1_760_000_000_000
 const always = { start: 0, end: Number.MAX_SAFE_INTEGER }
@@ -19,8 +30,11 @@ const setup = Effect.fnUntraced(function*() {
 })
 
 const spans = (disk: FakeDisk) => disk.files.flatMap((file) => file.entries)
-const causes = (node: { readonly supervisor: { readonly gaps: (id: typeof recordingId, i: typeof always) => ReadonlyArray<{ cause: string; endMs: number | null }> } }) =>
-  node.supervisor.gaps(recordingId, always).map((gap) => gap.endMs === null ? `${gap.cause}…` : gap.cause)
+const causes = (node: {
+  readonly supervisor: {
+    readonly gaps: (id: typeof recordingId, i: typeof always) => ReadonlyArray<{ cause: string; endMs: number | null }>
+  }
+}) => node.supervisor.gaps(recordingId, always).map((gap) => gap.endMs === null ? `${gap.cause}…` : gap.cause)
 
 describe("capture", () => {
   it.effect("records from the first key picture and explains what came before", () =>
@@ -28,7 +42,12 @@ describe("capture", () => {
       const { camera, disk, node } = yield* setup()
       yield* node.supervisor.assign(assignment())
       yield* TestClock.adjust("60 seconds")
-      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", reason: "", recordingState: "recording", reconnects: 0 })
+      expect(node.supervisor.status(streamId)).toMatchObject({
+        health: "online",
+        reason: "",
+        recordingState: "recording",
+        reconnects: 0,
+      })
       expect(causes(node)).toEqual(["starting"])
       const entries = spans(disk)
       for (let i = 1; i < entries.length; i++) expect(entries[i]!.startMs).toBe(entries[i - 1]!.endMs)
@@ -81,7 +100,9 @@ describe("capture", () => {
         yield* TestClock.adjust("10 minutes")
         expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
         expect(causes(node)).toEqual(["starting", cause])
-        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 4_260_000).faults).toEqual([])
+        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 4_260_000).faults).toEqual(
+          [],
+        )
         yield* node.stop
       }))
   }
@@ -110,7 +131,11 @@ describe("capture", () => {
       yield* TestClock.adjust("3 seconds")
       const gaps = node.supervisor.gaps(recordingId, always)
       expect(gaps.slice(1).map((gap) => [gap.endMs! - gap.startMs, gap.cause])).toEqual([[300, "packet_loss"]])
-      expect(node.supervisor.status(streamId)).toMatchObject({ health: "degraded", recordingState: "recording", lostPackets: 9 })
+      expect(node.supervisor.status(streamId)).toMatchObject({
+        health: "degraded",
+        recordingState: "recording",
+        lostPackets: 9,
+      })
       yield* TestClock.adjust("20 seconds")
       expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", reason: "" })
       expect(disk.files.length).toBe(1)
@@ -134,7 +159,12 @@ describe("capture", () => {
       expect(causes(node)).toEqual(["starting"])
       expect(disk.files.length).toBe(2)
       expect(spans(disk).filter((entry) => entry.discontinuity).length).toBe(4)
-      const { faults, recordedMs } = judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 80_000)
+      const { faults, recordedMs } = judge(
+        spans(disk),
+        node.supervisor.gaps(recordingId, always),
+        begin,
+        begin + 80_000,
+      )
       expect(faults).toEqual([])
       expect(recordedMs).toBeGreaterThan(78_000)
       yield* node.stop
@@ -225,7 +255,11 @@ describe("capture", () => {
       const { camera, disk, node } = yield* setup()
       yield* node.supervisor.assign(assignment({ recording: null }))
       yield* TestClock.adjust("5 seconds")
-      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "disabled", parameters: { video: { width: 1280 } } })
+      expect(node.supervisor.status(streamId)).toMatchObject({
+        health: "online",
+        recordingState: "disabled",
+        parameters: { video: { width: 1280 } },
+      })
       expect(camera.open).toBe(0)
       yield* TestClock.adjust("5 minutes")
       expect(camera.opened).toBe(6)
@@ -241,7 +275,10 @@ describe("capture", () => {
       const { camera, disk, node } = yield* setup()
       yield* node.supervisor.assign(assignment({ epoch: 5 }))
       yield* TestClock.adjust("20 seconds")
-      expect(yield* Effect.flip(node.supervisor.assign(assignment({ epoch: 4 })))).toMatchObject({ _tag: "StaleAssignment", inForce: 5 })
+      expect(yield* Effect.flip(node.supervisor.assign(assignment({ epoch: 4 })))).toMatchObject({
+        _tag: "StaleAssignment",
+        inForce: 5,
+      })
       yield* node.supervisor.assign(assignment({ epoch: 6 }))
       yield* TestClock.adjust("20 seconds")
       expect(disk.files.map((file) => [file.identity.epoch, file.sequence])).toEqual([[5, 0], [6, 0]])
@@ -270,7 +307,9 @@ describe("capture", () => {
         yield* TestClock.adjust("30 seconds")
         expect(causes(node)).toEqual(["starting", "clock_step"])
         const filesBefore = disk.files.length
-        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 3_660_000).faults).toEqual([])
+        expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 3_660_000).faults).toEqual(
+          [],
+        )
         settable.set(-3_600_000)
         yield* TestClock.adjust("30 seconds")
         const files = disk.files.map(toSegmentFile)
@@ -278,7 +317,12 @@ describe("capture", () => {
         expect(files.at(-1)!.startMs).toBeLessThan(files[filesBefore - 1]!.startMs)
         expect(Math.abs(disk.files.at(-1)!.entries.at(-1)!.endMs - begin - 90_000)).toBeLessThan(3_000)
         expect(files.reduce((sum, file) => sum + file.frames, 0)).toBeGreaterThan(camera.sent - 45)
-        const { faults } = judge(spans(disk), node.supervisor.gaps(recordingId, { start: 0, end: begin + 90_000 }), begin, begin + 88_000)
+        const { faults } = judge(
+          spans(disk),
+          node.supervisor.gaps(recordingId, { start: 0, end: begin + 90_000 }),
+          begin,
+          begin + 88_000,
+        )
         expect(faults).toEqual([])
         yield* node.stop
       }).pipe(Effect.provideService(Clock.Clock, settable.clock))
@@ -311,7 +355,14 @@ describe("capture", () => {
       yield* TestClock.adjust("5 seconds")
       const first = yield* node.supervisor.journal(0, 100)
       // Of the three times the file grew only the newest is kept.
-      expect(first.map((entry) => entry._tag)).toEqual(["GapOpened", "FileOpened", "GapClosed", "FileGrown", "GapOpened", "GapClosed"])
+      expect(first.map((entry) => entry._tag)).toEqual([
+        "GapOpened",
+        "FileOpened",
+        "GapClosed",
+        "FileGrown",
+        "GapOpened",
+        "GapClosed",
+      ])
       const positions = first.map((entry) => entry.position)
       expect(positions).toEqual([...positions].sort((a, b) => a - b))
       yield* node.supervisor.acknowledge(positions.at(-1)!)
@@ -353,7 +404,10 @@ describe("capture", () => {
     Effect.gen(function*() {
       const { camera, node } = yield* setup()
       const healths: Array<string> = []
-      yield* Effect.forkChild(Stream.runForEach(node.supervisor.changes, (status) => Effect.sync(() => void healths.push(`${status.health} ${status.recordingState}`))))
+      yield* Effect.forkChild(Stream.runForEach(node.supervisor.changes, (status) =>
+        Effect.sync(() =>
+          void healths.push(`${status.health} ${status.recordingState}`)
+        )))
       yield* Effect.yieldNow
       yield* node.supervisor.assign(assignment())
       yield* TestClock.adjust("10 seconds")

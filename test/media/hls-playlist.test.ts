@@ -196,6 +196,19 @@ describe("media playlists", () => {
       assert.strictEqual(playlist.segments.filter((segment) => segment.discontinuity).length, 1)
     }))
 
+  it.effect("change the map also where the fragment that marked the change was dropped", () =>
+    Effect.gen(function*() {
+      const files = footage(t0, [
+        { kind: "groups", count: 5, groupMs: 2000 },
+        { kind: "rotate", parameters: withSound("pcmu"), droppedMs: 40 },
+        { kind: "groups", count: 5, groupMs: 2000 },
+      ])
+      const playlist = yield* playlistOf(files, source(t0, files.at(-1)!.file.endMs))
+      const maps = [...new Set(playlist.segments.map((segment) => segment.map.uri))]
+      assert.deepStrictEqual(maps, [`i-${files[0]!.file.id}.mp4`, `iv-${files[1]!.file.id}.mp4`])
+      assert.strictEqual(playlist.segments.filter((segment) => segment.discontinuity).length, 1)
+    }))
+
   it.effect("leave out a file that cannot be read, and play the rest", () =>
     Effect.gen(function*() {
       const files = footage(t0, [

@@ -219,6 +219,30 @@ describe("folders", () => {
         }))
     }))
 
+  it.effect("that another storage holds are left alone until it is done", () =>
+    Effect.gen(function*() {
+      const root = yield* temporary
+      yield* life(optionsIn(root), (first) =>
+        Effect.gen(function*() {
+          const writer = yield* first.create(identityOf(1), parameters, { sequence: 0, startMs: t0 })
+          for (const fragment of fragmentsFrom(t0, 2)) writer.append(fragment)
+          yield* life(optionsIn(root), (second) =>
+            Effect.gen(function*() {
+              const [folder] = yield* second.usage
+              assert.strictEqual(folder!.state, "error")
+              assert.include(folder!.detail, "EBUSY")
+              assert.deepStrictEqual(yield* second.scan({ repair: true }), [])
+              assert.strictEqual(
+                (yield* Effect.flip(second.create(identityOf(1), parameters, { sequence: 0, startMs: t0 }))).cause,
+                "disk_error",
+              )
+              yield* writer.seal
+            }))
+        }))
+      yield* life(optionsIn(root), (third) =>
+        Effect.sync(() => assert.strictEqual(third.files(identityOf(1).recordingId, everything).length, 1)))
+    }))
+
   it.effect("are recognised by their marker when the registry is lost", () =>
     Effect.gen(function*() {
       const root = yield* temporary
