@@ -41,7 +41,9 @@ const filesOf = async (folder: string): Promise<ReadonlyArray<string>> => {
 const stampOf = async (): Promise<string> => {
   const hash = createHash("sha256")
   const files = (await Promise.all(sources.map(filesOf))).flat()
-  for (const path of [...files, join(root, "package-lock.json")]) hash.update(path.slice(root.length)).update(await readFile(path))
+  for (const path of [...files, join(root, "package-lock.json")]) {
+    hash.update(path.slice(root.length)).update(await readFile(path))
+  }
   return hash.digest("hex")
 }
 

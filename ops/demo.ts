@@ -6,13 +6,13 @@
  * 1. What it starts ends with it: the cameras and the node are its children and stop on Ctrl-C, the node first.
  * 2. Running it again changes nothing that a person did: cameras that exist are only told their new addresses.
  */
+import { type Client, makeClient } from "#http/contract/client.ts"
 import { Effect, Redacted, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { type Client, makeClient } from "#http/contract/client.ts"
 import { childEnvironment, readSettings } from "./config.ts"
 
 const root = new URL("..", import.meta.url).pathname
@@ -26,7 +26,12 @@ interface SimulatedCamera {
 }
 
 /** Starts one of the product's programs with this terminal's output. */
-const child = (script: string, args: ReadonlyArray<string>, environment: Record<string, string>, quiet: boolean): ChildProcess =>
+const child = (
+  script: string,
+  args: ReadonlyArray<string>,
+  environment: Record<string, string>,
+  quiet: boolean,
+): ChildProcess =>
   spawn(process.execPath, [join(root, script), ...args], {
     // The simulator ends when its standard input does, so that not even a kill -9 of the demo leaves it behind.
     stdio: ["pipe", quiet ? "pipe" : "inherit", "inherit"],
@@ -35,9 +40,16 @@ const child = (script: string, args: ReadonlyArray<string>, environment: Record<
     detached: true,
   })
 
-const startCameras = (): Promise<{ readonly process: ChildProcess; readonly cameras: ReadonlyArray<SimulatedCamera> }> =>
+const startCameras = (): Promise<
+  { readonly process: ChildProcess; readonly cameras: ReadonlyArray<SimulatedCamera> }
+> =>
   new Promise((resolve, reject) => {
-    const simulator = child("test/camera-simulator/main.ts", ["--cameras", "2", "--port", "0", "--with-parent"], {}, true)
+    const simulator = child(
+      "test/camera-simulator/main.ts",
+      ["--cameras", "2", "--port", "0", "--with-parent"],
+      {},
+      true,
+    )
     simulator.once("error", reject)
     simulator.once("exit", (code) => reject(new Error(`the simulated cameras ended (${code})`)))
     let text = ""
@@ -45,7 +57,10 @@ const startCameras = (): Promise<{ readonly process: ChildProcess; readonly came
       text += chunk.toString()
       if (!text.includes("\n")) return
       simulator.removeAllListeners("exit")
-      resolve({ process: simulator, cameras: (JSON.parse(text) as { readonly cameras: ReadonlyArray<SimulatedCamera> }).cameras })
+      resolve({
+        process: simulator,
+        cameras: (JSON.parse(text) as { readonly cameras: ReadonlyArray<SimulatedCamera> }).cameras,
+      })
     })
   })
 
@@ -85,7 +100,10 @@ const record = (client: Client, simulated: ReadonlyArray<SimulatedCamera>) =>
         const payload = { name, driver: "rtsp" as const, username, password: Redacted.make(one.password), streams }
         const { body } = yield* client.camera.addCamera({ headers: {}, payload })
         const channelId = body.channels[0]!.id
-        yield* client.record.createRecording({ headers: {}, payload: { channelId, mode: "continuous", enabled: true, retentionDays: 3 } })
+        yield* client.record.createRecording({
+          headers: {},
+          payload: { channelId, mode: "continuous", enabled: true, retentionDays: 3 },
+        })
         continue
       }
       for (const stream of camera.channels.flatMap((channel) => channel.streams)) {
@@ -133,11 +151,17 @@ const demo = Effect.gen(function*() {
   // Half a minute covers the first start: initdb, migrations and the build of the dashboard.
   yield* Effect.retry(client.health.health(), { schedule: Schedule.spaced("250 millis"), times: 120 })
   const login = client.auth.login({ payload: { username: "admin", password: Redacted.make(password), cookie: false } })
-  const { body } = yield* Effect.retry(login, { schedule: Schedule.spaced("250 millis"), times: 120, while: (error) => error._tag === "DependencyUnavailable" })
+  const { body } = yield* Effect.retry(login, {
+    schedule: Schedule.spaced("250 millis"),
+    times: 120,
+    while: (error) => error._tag === "DependencyUnavailable",
+  })
   token = body.accessToken
   yield* record(client, simulator.cameras)
   yield* client.auth.logout()
-  console.log(`\n  Nightjar records two simulated cameras.\n\n    dashboard  ${address}\n    user       admin\n    password   ${password}\n\n  Ctrl-C stops it.\n`)
+  console.log(
+    `\n  Nightjar records two simulated cameras.\n\n    dashboard  ${address}\n    user       admin\n    password   ${password}\n\n  Ctrl-C stops it.\n`,
+  )
   const code = yield* Effect.promise(() => new Promise<number | null>((resolve) => node.once("exit", resolve)))
   return yield* Effect.fail(new Error(`the node ended (${code})`))
 })

@@ -19,10 +19,11 @@ export interface Finding {
 
 const attempt = (what: string, failure: "note" | "bad", look: () => Promise<string>): Effect.Effect<Finding> =>
   Effect.promise(() =>
-    look().then(
-      (detail): Finding => ({ what, state: "ok", detail }),
-      (error: unknown): Finding => ({ what, state: failure, detail: error instanceof Error ? error.message : String(error) }),
-    )
+    look().then((detail): Finding => ({ what, state: "ok", detail }), (error: unknown): Finding => ({
+      what,
+      state: failure,
+      detail: error instanceof Error ? error.message : String(error),
+    }))
   )
 
 const require = createRequire(import.meta.url)

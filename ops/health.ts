@@ -1,8 +1,8 @@
 /** What storage and capture say of themselves in `/health/detailed`. */
-import { Effect } from "effect"
 import type { HealthReporter } from "#actors/protocol/health.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
+import { Effect } from "effect"
 
 const component = { componentType: "component" } as const
 
@@ -12,21 +12,34 @@ export const storageHealth: Effect.Effect<HealthReporter, never, Storage> = Effe
   check: Effect.map(storage.usage, (folders) => {
     const troubled = folders.filter((folder) => folder.state !== "ok")
     const output = troubled.map((folder) => `${folder.name}: ${folder.detail || folder.state}`).join("; ")
-    const reading = { ...component, observedValue: folders.length - troubled.length, observedUnit: `of ${folders.length} folders in order` }
+    const reading = {
+      ...component,
+      observedValue: folders.length - troubled.length,
+      observedUnit: `of ${folders.length} folders in order`,
+    }
     if (troubled.length === 0) return { ...reading, status: "pass" as const }
     return { ...reading, status: troubled.length === folders.length ? "fail" as const : "warn" as const, output }
   }),
 }))
 
 /** Warns while a stream that should be there is not. */
-export const captureHealth: Effect.Effect<HealthReporter, never, RecorderSupervisor> = Effect.map(RecorderSupervisor, (supervisor) => ({
-  name: "capture:streams",
-  check: Effect.sync(() => {
-    const wanted = supervisor.statuses().filter((status) => status.health !== "disabled")
-    const troubled = wanted.filter((status) => status.health === "offline" || status.health === "authFailed" || status.recordingState === "failed")
-    const reading = { ...component, observedValue: wanted.length - troubled.length, observedUnit: `of ${wanted.length} streams delivering` }
-    return troubled.length === 0
-      ? { ...reading, status: "pass" as const }
-      : { ...reading, status: "warn" as const, output: troubled.map((status) => status.reason).slice(0, 8).join("; ") }
+export const captureHealth: Effect.Effect<HealthReporter, never, RecorderSupervisor> = Effect.map(
+  RecorderSupervisor,
+  (supervisor) => ({
+    name: "capture:streams",
+    check: Effect.sync(() => {
+      const wanted = supervisor.statuses().filter((status) => status.health !== "disabled")
+      const troubled = wanted.filter((status) =>
+        status.health === "offline" || status.health === "authFailed" || status.recordingState === "failed"
+      )
+      const reading = {
+        ...component,
+        observedValue: wanted.length - troubled.length,
+        observedUnit: `of ${wanted.length} streams delivering`,
+      }
+      return troubled.length === 0 ?
+        { ...reading, status: "pass" as const } :
+        { ...reading, status: "warn" as const, output: troubled.map((status) => status.reason).slice(0, 8).join("; ") }
+    }),
   }),
-}))
+)

@@ -10,7 +10,4 @@ import { examine } from "./doctor.ts"
 import { start } from "./start.ts"
 import { version } from "./version.ts"
 
-Command.run(makeCommands({ start, examine }), { version }).pipe(
-  Effect.provide(NodeServices.layer),
-  NodeRuntime.runMain,
-)
+Command.run(makeCommands({ start, examine }), { version }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

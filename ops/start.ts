@@ -5,11 +5,8 @@
  * 1. A bad setting or an unusable data folder ends the start with one line; everything else is waited for.
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
-import { NodeFileSystem, NodePath } from "@effect/platform-node"
-import { Console, Effect, Layer, Redacted } from "effect"
-import { HttpServer } from "effect/http"
-import { authLayer } from "#actors/behaviour/auth.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
+import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
@@ -39,6 +36,9 @@ import { drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
+import { NodeFileSystem, NodePath } from "@effect/platform-node"
+import { Console, Effect, Layer, Redacted } from "effect"
+import { HttpServer } from "effect/http"
 import { readSettings, type Settings } from "./config.ts"
 import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
@@ -69,9 +69,9 @@ const recorder = (settings: Settings) =>
   }).pipe(Layer.provideMerge(storage(settings)), Layer.provideMerge(AccessTokensLive), Layer.provide(NodePath.layer))
 
 const firstStart = (made: { readonly username: string; readonly password: Redacted.Redacted | null }) =>
-  made.password === null
-    ? Effect.void
-    : Console.log(`\nFirst start: user ${made.username}, password ${Redacted.value(made.password)} (shown this once)\n`)
+  made.password === null ?
+    Effect.void :
+    Console.log(`\nFirst start: user ${made.username}, password ${Redacted.value(made.password)} (shown this once)\n`)
 
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
@@ -94,10 +94,9 @@ const control = (settings: Settings) => {
   return background.pipe(
     Layer.provideMerge(services),
     Layer.provideMerge(stores),
-    Layer.provideMerge(Layer.mergeAll(
-      authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }),
-      idempotencyLayer,
-    )),
+    Layer.provideMerge(
+      Layer.mergeAll(authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }), idempotencyLayer),
+    ),
   )
 }
 
@@ -111,8 +110,10 @@ const reporters = Layer.effectDiscard(Effect.gen(function*() {
 
 /** (b) what serves from the first second. */
 const http = (settings: Settings) => {
-  const health = Layer.unwrap(Effect.map(NodeIdentity, ({ nodeId }) =>
-    healthLayer({ version: "1", releaseId: version, serviceId: nodeId, description: settings.nodeName })))
+  const health = Layer.unwrap(
+    Effect.map(NodeIdentity, ({ nodeId }) =>
+      healthLayer({ version: "1", releaseId: version, serviceId: nodeId, description: settings.nodeName })),
+  )
   return serverLayer({
     host: settings.httpHost,
     port: settings.httpPort,
@@ -120,18 +121,16 @@ const http = (settings: Settings) => {
     graceMs,
     requestTimeoutMs: settings.requestTimeoutMs,
     maxBodyBytes: settings.maxBodyBytes,
-  }).pipe(
-    Layer.provideMerge(reporters),
-    Layer.provide([LateServices, Hls.layer]),
-    Layer.provideMerge(health),
-  )
+  }).pipe(Layer.provideMerge(reporters), Layer.provide([LateServices, Hls.layer]), Layer.provideMerge(health))
 }
 
 const ready = (settings: Settings) =>
   Effect.gen(function*() {
     const { address } = yield* HttpServer.HttpServer
     const port = address._tag === "UnixPathAddress" ? settings.httpPort : address.port
-    yield* Effect.logInfo(`Nightjar ${version} serves http://${settings.httpHost}:${port} (data in ${settings.dataDir})`)
+    yield* Effect.logInfo(
+      `Nightjar ${version} serves http://${settings.httpHost}:${port} (data in ${settings.dataDir})`,
+    )
   })
 
 /** The whole node. */

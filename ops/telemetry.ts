@@ -28,10 +28,10 @@ const pinoLogger = () => {
   const structured = Logger.formatStructured
   return Logger.make((options) => {
     const { annotations, cause, message } = structured.log(options)
-    sink[pinoLevel(options.logLevel)](
-      { ...annotations, ...(options.cause.reasons.length === 0 ? {} : { cause: cause ?? Cause.pretty(options.cause) }) },
-      typeof message === "string" ? message : JSON.stringify(message),
-    )
+    sink[pinoLevel(options.logLevel)]({
+      ...annotations,
+      ...(options.cause.reasons.length === 0 ? {} : { cause: cause ?? Cause.pretty(options.cause) }),
+    }, typeof message === "string" ? message : JSON.stringify(message))
   })
 }
 
@@ -39,8 +39,11 @@ const pinoLogger = () => {
 const textLogger = Logger.make((options) => {
   const { annotations, cause, message } = Logger.formatStructured.log(options)
   const words = typeof message === "string" ? message : JSON.stringify(message)
-  const notes = Object.entries(annotations).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
-  const line = [options.date.toISOString().slice(11, 23), options.logLevel.toUpperCase().padEnd(5), words, ...notes].join(" ")
+  const notes = Object.entries(annotations).map(([key, value]) =>
+    `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`
+  )
+  const line = [options.date.toISOString().slice(11, 23), options.logLevel.toUpperCase().padEnd(5), words, ...notes]
+    .join(" ")
   process.stdout.write(cause === undefined ? `${line}\n` : `${line}\n${cause}\n`)
 })
 

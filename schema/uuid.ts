@@ -7,7 +7,9 @@ export const uuid7From = (ms: number, word: () => number): string => {
   const time = hex(ms, 12)
   const [a, b, c, d, e] = [word(), word(), word(), word(), word()]
   const variant = 0x8000 | (b & 0x3fff)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a & 0xfff, 3)}-${hex(variant, 4)}-${hex(c, 4)}${hex(d, 4)}${hex(e, 4)}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a & 0xfff, 3)}-${hex(variant, 4)}-${hex(c, 4)}${hex(d, 4)}${
+    hex(e, 4)
+  }`
 }
 
 /** 48 bits of milliseconds, 74 bits of randomness; sorts by the time it was made. */

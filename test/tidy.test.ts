@@ -141,13 +141,18 @@ describe("the house", () => {
 
   it("locks the optional packages of every platform, so that npm ci works on each", () => {
     const { packages } = JSON.parse(text("package-lock.json")) as {
-      readonly packages: Record<string, { readonly optionalDependencies?: Record<string, string>; readonly resolved?: string }>
+      readonly packages: Record<
+        string,
+        { readonly optionalDependencies?: Record<string, string>; readonly resolved?: string }
+      >
     }
-    none(Object.entries(packages).flatMap(([owner, one]) =>
-      Object.keys(one.optionalDependencies ?? {}).filter((name) =>
-        packages[`node_modules/${name}`] === undefined && packages[`${owner}/node_modules/${name}`] === undefined
-      )
-    ))
+    none(
+      Object.entries(packages).flatMap(([owner, one]) =>
+        Object.keys(one.optionalDependencies ?? {}).filter((name) =>
+          packages[`node_modules/${name}`] === undefined && packages[`${owner}/node_modules/${name}`] === undefined
+        )
+      ),
+    )
     none(Object.entries(packages).filter(([, one]) => one.resolved !== undefined).map(([name]) => name))
   })
 

@@ -5,12 +5,12 @@
  * 1. The access token is kept in memory alone; a 401 refreshes it once, then the person is asked to sign in again.
  * 2. Lists are read whole, page by page, up to {@link mostPages} pages.
  */
-import { Effect, Redacted } from "effect"
 import { type Client, makeClient } from "#http/contract/client.ts"
 import type { Profile } from "#schema/auth.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { Interval, RecordingToken } from "#schema/common.ts"
 import type { Recording } from "#schema/record-config.ts"
+import { Effect, Redacted } from "effect"
 import type { CameraInput } from "./parts/camera-form.tsx"
 
 const mostPages = 20
@@ -19,14 +19,19 @@ let accessToken: string | null = null
 let signedOut: () => void = () => undefined
 const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location.origin, token: () => accessToken }))
 
-const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> => Effect.runPromise(ask(await client))
+const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> =>
+  Effect.runPromise(ask(await client))
 
 const tagOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : ""
 
 /** A failure in words for a person. */
 export const messageOf = (error: unknown): string =>
-  tagOf(error) === "HttpClientError" ? "The recorder does not answer" : error instanceof Error ? error.message : String(error)
+  tagOf(error) === "HttpClientError" ?
+    "The recorder does not answer" :
+    error instanceof Error ?
+    error.message :
+    String(error)
 
 let refreshing: Promise<Profile> | null = null
 
@@ -61,7 +66,9 @@ export const whenSignedOut = (listener: () => void): void => {
 }
 
 export const signIn = async (username: string, password: string): Promise<Profile> => {
-  const { body } = await run((api) => api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } }))
+  const { body } = await run((api) =>
+    api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } })
+  )
   accessToken = body.accessToken
   return body.user
 }
@@ -80,7 +87,10 @@ interface PageQuery {
 }
 
 const everything = async <A, E>(
-  page: (api: Client, query: PageQuery) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly nextCursor: string | null }, E>,
+  page: (
+    api: Client,
+    query: PageQuery,
+  ) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly nextCursor: string | null }, E>,
 ): Promise<ReadonlyArray<A>> => {
   const items: Array<A> = []
   let query: PageQuery = { limit: 500 }
@@ -108,7 +118,10 @@ const credentials = (input: CameraInput) => ({
 
 export const addCamera = async (input: CameraInput): Promise<void> => {
   const { body: camera } = await call((api) =>
-    api.camera.addCamera({ headers: {}, payload: { name: input.name, driver: "rtsp", ...credentials(input), streams: streamsOf(input) } })
+    api.camera.addCamera({
+      headers: {},
+      payload: { name: input.name, driver: "rtsp", ...credentials(input), streams: streamsOf(input) },
+    })
   )
   const channel = camera.channels[0]
   if (!input.record || channel === undefined) return
@@ -137,7 +150,11 @@ export const changeCamera = async (camera: Camera, input: CameraInput): Promise<
     } else if (known.sourceUrl !== wanted.sourceUrl || known.transport !== wanted.transport) {
       const { role: _, ...change } = wanted
       await call((api) =>
-        api.camera.updateStream({ params: { stream_id: known.id }, headers: {}, payload: { ...change, enabled: known.enabled } })
+        api.camera.updateStream({
+          params: { stream_id: known.id },
+          headers: {},
+          payload: { ...change, enabled: known.enabled },
+        })
       )
     }
   }
@@ -154,7 +171,9 @@ export const deleteCamera = async (camera: Camera, recordings: ReadonlyArray<Rec
 }
 
 export const toggleRecording = (recording: Recording) =>
-  call((api) => api.record.toggleRecording({ params: { id: recording.id }, headers: {}, payload: { enabled: !recording.enabled } }))
+  call((api) =>
+    api.record.toggleRecording({ params: { id: recording.id }, headers: {}, payload: { enabled: !recording.enabled } })
+  )
 
 export const keepFor = (recording: Recording, retentionDays: number) => {
   const { enabled, maxBytes, mode, postEventSeconds, preEventSeconds, schedule } = recording

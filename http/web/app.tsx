@@ -1,7 +1,7 @@
 /** The frame around every page: navigation, theme, who is signed in. */
+import { RecordingToken } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { useEffect, useState } from "react"
-import { RecordingToken } from "#schema/common.ts"
 import { CamerasPage } from "./pages/cameras.tsx"
 import { LivePage } from "./pages/live.tsx"
 import { PlayerPage } from "./pages/player.tsx"
@@ -60,7 +60,9 @@ export const App = () => {
         {route.page === "live" && <LivePage />}
         {route.page === "cameras" && <CamerasPage />}
         {route.page === "recordings" && <RecordingsPage />}
-        {route.page === "play" && token !== null && <PlayerPage key={token} token={token} at={Number(route.query.get("t")) || null} />}
+        {route.page === "play" && token !== null && (
+          <PlayerPage key={token} token={token} at={Number(route.query.get("t")) || null} />
+        )}
         {route.page === "system" && <SystemPage />}
       </main>
     </div>

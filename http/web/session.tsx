@@ -2,8 +2,8 @@
  * Who is signed in. The access token lives in memory alone, the refresh token in a cookie that scripts cannot read; a reload
  * gets a new access token from it.
  */
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react"
 import type { Profile } from "#schema/auth.ts"
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react"
 import { messageOf, signedInAgain, signIn, signOut, whenSignedOut } from "./api.ts"
 
 interface Session {
@@ -50,7 +50,13 @@ const Login = ({ onUser }: { readonly onUser: (user: Profile) => void }) => {
         </div>
         <label className="field">
           User name
-          <input name="username" autoComplete="username" value={username} onChange={(event) => setUsername(event.target.value)} required />
+          <input
+            name="username"
+            autoComplete="username"
+            value={username}
+            onChange={(event) => setUsername(event.target.value)}
+            required
+          />
         </label>
         <label className="field">
           Password
@@ -65,7 +71,9 @@ const Login = ({ onUser }: { readonly onUser: (user: Profile) => void }) => {
         </label>
         {error !== null && <div className="alert" role="alert">{error}</div>}
         <button className="primary" type="submit" disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button>
-        <p className="small muted">The password of the first start was printed by the recorder, or set by NIGHTJAR_ADMIN_PASSWORD.</p>
+        <p className="small muted">
+          The password of the first start was printed by the recorder, or set by NIGHTJAR_ADMIN_PASSWORD.
+        </p>
       </form>
     </main>
   )
@@ -78,7 +86,13 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
     whenSignedOut(() => setUser(null))
     signedInAgain().then(setUser, () => setUser(null))
   }, [])
-  if (user === undefined) return <main className="login"><p className="muted">Loading…</p></main>
+  if (user === undefined) {
+    return (
+      <main className="login">
+        <p className="muted">Loading…</p>
+      </main>
+    )
+  }
   if (user === null) return <Login onUser={setUser} />
   const leave = () => void signOut().finally(() => setUser(null))
   return <SessionContext.Provider value={{ user, leave }}>{children}</SessionContext.Provider>

@@ -1,6 +1,11 @@
 /** Times as people read them, in the browser's own time zone; lengths and sizes with their units. */
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false })
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+})
 const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false })
 const dayAndClock = new Intl.DateTimeFormat(undefined, {
   year: "numeric",

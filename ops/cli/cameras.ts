@@ -11,7 +11,14 @@ const list = Command.make("list", { json: jsonFlag }, ({ json }) =>
       const rows = items.map((camera) => {
         const stream = camera.channels[0]?.streams[0]
         const picture = stream?.codec == null ? "" : `${stream.codec} ${stream.width}x${stream.height}`
-        return { id: camera.id, name: camera.name, status: camera.status, picture, address: stream?.sourceUrl ?? "", reason: camera.reason }
+        return {
+          id: camera.id,
+          name: camera.name,
+          status: camera.status,
+          picture,
+          address: stream?.sourceUrl ?? "",
+          reason: camera.reason,
+        }
       })
       yield* print(json, items, rows, "There is no camera yet: nightjar cameras add NAME RTSP-ADDRESS --record")
     })
@@ -23,7 +30,10 @@ const add = Command.make("add", {
   sub: Flag.String("sub").pipe(Flag.withDescription("RTSP address of the sub-stream"), Flag.optional),
   username: Flag.String("username").pipe(Flag.withDescription("User name of the camera"), Flag.optional),
   password: Flag.Redacted("password").pipe(Flag.withDescription("Password of the camera"), Flag.optional),
-  transport: Flag.Literals("transport", ["tcp", "udp"]).pipe(Flag.withDescription("How media travel"), Flag.withDefault("tcp")),
+  transport: Flag.Literals("transport", ["tcp", "udp"]).pipe(
+    Flag.withDescription("How media travel"),
+    Flag.withDefault("tcp"),
+  ),
   record: Flag.Boolean("record").pipe(Flag.withDescription("Record it day and night"), Flag.withDefault(false)),
   days: Flag.Int("days").pipe(Flag.withDescription("Days to keep footage"), Flag.withDefault(30)),
   json: jsonFlag,
@@ -45,7 +55,11 @@ const add = Command.make("add", {
       if (input.record && channel !== undefined) {
         const payload = { channelId: channel.id, mode: "continuous" as const, enabled: true, retentionDays: input.days }
         const { body: recording } = yield* client.record.createRecording({ headers: {}, payload })
-        yield* Console.log(input.json ? JSON.stringify({ camera, recording }, null, 2) : `${camera.id}  recording token ${recording.recordingToken}`)
+        yield* Console.log(
+          input.json ?
+            JSON.stringify({ camera, recording }, null, 2) :
+            `${camera.id}  recording token ${recording.recordingToken}`,
+        )
         return
       }
       yield* Console.log(input.json ? JSON.stringify({ camera }, null, 2) : camera.id)
@@ -58,4 +72,7 @@ const add = Command.make("add", {
     }]),
   )
 
-export const cameras = Command.make("cameras").pipe(Command.withDescription("Cameras of the node"), Command.withSubcommands([list, add]))
+export const cameras = Command.make("cameras").pipe(
+  Command.withDescription("Cameras of the node"),
+  Command.withSubcommands([list, add]),
+)

@@ -1,7 +1,7 @@
 /** The typed client of a running node, signed in for the length of one command. */
+import { type Client, makeClient } from "#http/contract/client.ts"
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
-import { type Client, makeClient } from "#http/contract/client.ts"
 import { readSettings } from "../config.ts"
 import { failed } from "./failure.ts"
 

@@ -33,7 +33,9 @@ const codeOf = (error: unknown): number => {
   if (typeof error !== "object" || error === null) return 1
   const tag = "_tag" in error && typeof error._tag === "string" ? error._tag : ""
   if (tag === "HttpClientError") return exitCodes.unreachable
-  if (/^(Unauthenticated|Forbidden|InvalidCredentials|SignInLocked|InvalidRefreshToken)$/.test(tag)) return exitCodes.denied
+  if (/^(Unauthenticated|Forbidden|InvalidCredentials|SignInLocked|InvalidRefreshToken)$/.test(tag)) {
+    return exitCodes.denied
+  }
   if (/NotFound$/.test(tag)) return exitCodes.notFound
   if (/^(BadRequest|InvalidInput|BadSetting)$/.test(tag)) return exitCodes.usage
   return 1

@@ -19,9 +19,5 @@ const table = (rows: ReadonlyArray<Row>): string => {
 }
 
 /** `value` as JSON, or `rows` as a table; `empty` says what an empty table means. */
-export const print = (
-  json: boolean,
-  value: unknown,
-  rows: ReadonlyArray<Row>,
-  empty: string,
-): Effect.Effect<void> => Console.log(json ? JSON.stringify(value, null, 2) : rows.length === 0 ? empty : table(rows))
+export const print = (json: boolean, value: unknown, rows: ReadonlyArray<Row>, empty: string): Effect.Effect<void> =>
+  Console.log(json ? JSON.stringify(value, null, 2) : rows.length === 0 ? empty : table(rows))

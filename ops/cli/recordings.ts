@@ -1,7 +1,7 @@
 /** `nightjar recordings` and `nightjar replay-url`. */
+import { RecordingToken } from "#schema/common.ts"
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { RecordingToken } from "#schema/common.ts"
 import { withNode } from "./client.ts"
 import { jsonFlag, print } from "./output.ts"
 
@@ -30,8 +30,14 @@ export const recordings = Command.make("recordings").pipe(
 const minuteMs = 60_000
 
 export const replayUrl = Command.make("replay-url", {
-  token: Argument.String("token").pipe(Argument.withDescription("Recording token, from: nightjar recordings list"), Argument.withSchema(RecordingToken)),
-  start: Flag.Date("start").pipe(Flag.withDescription("First moment, RFC 3339; a minute ago if left out"), Flag.optional),
+  token: Argument.String("token").pipe(
+    Argument.withDescription("Recording token, from: nightjar recordings list"),
+    Argument.withSchema(RecordingToken),
+  ),
+  start: Flag.Date("start").pipe(
+    Flag.withDescription("First moment, RFC 3339; a minute ago if left out"),
+    Flag.optional,
+  ),
   end: Flag.Date("end").pipe(Flag.withDescription("Last moment; growing if left out"), Flag.optional),
   json: jsonFlag,
 }, ({ end, json, start, token }) =>

@@ -2,15 +2,15 @@
  * CPU time of the playlists of a day: `node test/bench/playlist.ts [fragment seconds]`. Writes 144 files of 10 minutes (with tiny
  * pictures) through the real storage, opens it anew so that nothing is in memory, and asks for the playlist of 24 hours.
  */
+import { Hls, type HlsSource } from "#media/hls.ts"
+import { layer as hlsLayer } from "#media/hls/live.ts"
+import { type Fragment, Storage } from "#media/storage.ts"
+import { defaultStorageOptions, layer as storageLayer } from "#media/storage/live.ts"
+import { identityOf, parameters } from "#test/media/made-up-files.ts"
 import { Effect, Layer, Logger, Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Hls, type HlsSource } from "#media/hls.ts"
-import { layer as hlsLayer } from "#media/hls/live.ts"
-import { defaultStorageOptions, layer as storageLayer } from "#media/storage/live.ts"
-import { type Fragment, Storage } from "#media/storage.ts"
-import { identityOf, parameters } from "#test/media/made-up-files.ts"
 
 const t0 = Date.parse("2026-03-01T00:00:00.000Z")
 const day = 86_400_000
@@ -40,7 +40,9 @@ const timed = <A, E, R>(name: string, work: Effect.Effect<A, E, R>) =>
     const begin = process.hrtime.bigint()
     const result = yield* work
     const wall = Number(process.hrtime.bigint() - begin) / 1e6
-    process.stdout.write(`${name.padEnd(34)} ${cpuMs(cpu).toFixed(1).padStart(7)} ms CPU ${wall.toFixed(1).padStart(7)} ms\n`)
+    process.stdout.write(
+      `${name.padEnd(34)} ${cpuMs(cpu).toFixed(1).padStart(7)} ms CPU ${wall.toFixed(1).padStart(7)} ms\n`,
+    )
     return result
   })
 
@@ -67,7 +69,13 @@ const program = Effect.gen(function*() {
   const { recordingId } = identityOf(1)
   const scope = yield* Scope.Scope
   const built = yield* Layer.buildWithScope(hlsLayer.pipe(Layer.provideMerge(storage)), scope)
-  const of = (start: number, end: number, createdAt = t0 + 2 * day): HlsSource => ({ recordingId, start, end, speed: 1, createdAt })
+  const of = (start: number, end: number, createdAt = t0 + 2 * day): HlsSource => ({
+    recordingId,
+    start,
+    end,
+    speed: 1,
+    createdAt,
+  })
   yield* Effect.gen(function*() {
     const hls = yield* Hls
     yield* timed("first playlist of 24 hours, cold", hls.playlist(of(t0, t0 + day)))
@@ -77,7 +85,11 @@ const program = Effect.gen(function*() {
     yield* timed("one hour", hls.playlist(of(t0 + 7_300_000, t0 + 10_900_000)))
     const { text } = yield* timed("subtitles of 24 hours", hls.subtitles(of(t0, t0 + day)))
     const playlist = yield* hls.playlist(of(t0, t0 + day))
-    process.stdout.write(`${playlist.text.length} characters, ${playlist.text.split("#EXTINF").length - 1} segments; subtitles ${text.length}\n`)
+    process.stdout.write(
+      `${playlist.text.length} characters, ${
+        playlist.text.split("#EXTINF").length - 1
+      } segments; subtitles ${text.length}\n`,
+    )
   }).pipe(Effect.provideContext(built))
 })
 

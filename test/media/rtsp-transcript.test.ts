@@ -1,10 +1,10 @@
 /** Conversations recorded with real servers, said again byte by byte: every unit of them comes out, however the bytes are cut. */
+import { drivers } from "#media/drivers/registry.ts"
+import type { AccessUnit, TrackParameters } from "#schema/media.ts"
+import { replay, type Transcript } from "#test/fixtures/rtsp/transcript.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { readFileSync } from "node:fs"
-import type { AccessUnit, TrackParameters } from "#schema/media.ts"
-import { drivers } from "#media/drivers/registry.ts"
-import { replay, type Transcript } from "#test/fixtures/rtsp/transcript.ts"
 
 interface Expected {
   readonly file: string
@@ -26,7 +26,12 @@ const expectations: ReadonlyArray<Expected> = [
     audio: "alaw",
     units: { video: 31, audio: 150, keys: 2 },
   },
-  { file: "gst-1.22-h264-pcmu-digest-udp", video: "avc1.4d400a", audio: "ulaw", units: { video: 33, audio: 161, keys: 2 } },
+  {
+    file: "gst-1.22-h264-pcmu-digest-udp",
+    video: "avc1.4d400a",
+    audio: "ulaw",
+    units: { video: 33, audio: 161, keys: 2 },
+  },
   { file: "vlc-3.0-h264-aac-udp", video: "avc1.4d500b", audio: "mp4a.40.2", units: { video: 48, audio: 75, keys: 2 } },
   {
     file: "rtsp-server-perl-h264-aac-udp",
@@ -45,10 +50,8 @@ const rising = (units: ReadonlyArray<AccessUnit>) =>
 const says = ({ audio, file, units, video }: Expected, chunkBytes: number) =>
   Effect.gen(function*() {
     const transcript = load(file)
-    const running = yield* Effect.acquireRelease(
-      Effect.promise(() => replay(transcript, chunkBytes)),
-      (replayer) => Effect.promise(() => replayer.close()),
-    )
+    const running = yield* Effect.acquireRelease(Effect.promise(() => replay(transcript, chunkBytes)), (replayer) =>
+      Effect.promise(() => replayer.close()))
     const got = { video: [] as Array<AccessUnit>, audio: [] as Array<AccessUnit>, losses: 0 }
     const parameters: Array<TrackParameters> = []
     const fiber = yield* drivers.rtsp.open({
@@ -59,7 +62,8 @@ const says = ({ audio, file, units, video }: Expected, chunkBytes: number) =>
       requestTimeoutMs: 10_000,
       drainEveryMs: chunkBytes % 2 === 0 ? 20 : 0,
     }, {
-      onParameters: (told) => parameters.push(told),
+      onParameters: (told) =>
+        parameters.push(told),
       onUnit: (unit) => got[unit.track].push(unit),
       onLoss: (count) => {
         got.losses += count
@@ -71,10 +75,11 @@ const says = ({ audio, file, units, video }: Expected, chunkBytes: number) =>
     }
     yield* Fiber.interrupt(fiber)
     assert.deepStrictEqual(running.differences, [])
-    assert.deepStrictEqual(
-      { video: got.video.length, audio: got.audio.length, keys: got.video.filter(({ key }) => key).length },
-      units,
-    )
+    assert.deepStrictEqual({
+      video: got.video.length,
+      audio: got.audio.length,
+      keys: got.video.filter(({ key }) => key).length,
+    }, units)
     assert.strictEqual(got.losses, 0)
     assert.deepStrictEqual(
       parameters.map((told) => [told.video.codecs, told.audio?.codecs, told.video.width, told.video.height]),

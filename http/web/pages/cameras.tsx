@@ -1,7 +1,7 @@
 /** Cameras: list with state and its reason, add, edit, delete, record. */
-import { useEffect, useState } from "react"
 import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
+import { useEffect, useState } from "react"
 import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
 import { CameraForm } from "../parts/camera-form.tsx"
 import { Badge, Empty, Modal, Problem } from "../parts/notes.tsx"
@@ -17,9 +17,11 @@ const picture = (camera: Camera): string => {
   return `${stream.codec === "h264" ? "H.264" : "H.265"} ${stream.width}×${stream.height}${audio}`
 }
 
-const DeleteDialog = (
-  { camera, onDone, recordings }: { readonly camera: Camera; readonly recordings: ReadonlyArray<Recording>; readonly onDone: () => void },
-) => {
+const DeleteDialog = ({ camera, onDone, recordings }: {
+  readonly camera: Camera
+  readonly recordings: ReadonlyArray<Recording>
+  readonly onDone: () => void
+}) => {
   const [error, setError] = useState<string | null>(null)
   const remove = async () => {
     try {
@@ -33,9 +35,9 @@ const DeleteDialog = (
     <Modal title={`Delete ${camera.name}?`} onClose={onDone}>
       <div className="stack">
         <p>
-          {recordings.length === 0
-            ? "The camera has no recording."
-            : "Its recording and all footage of it are deleted with it. This cannot be undone."}
+          {recordings.length === 0 ?
+            "The camera has no recording." :
+            "Its recording and all footage of it are deleted with it. This cannot be undone."}
         </p>
         <Problem error={error} />
         <div className="row">
@@ -70,7 +72,9 @@ export const CamerasPage = () => {
       <Problem error={cameras.error ?? recordings.error} />
       {cameras.data?.length === 0 && (
         <Empty title="No camera yet">
-          <p className="muted">Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password.</p>
+          <p className="muted">
+            Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password.
+          </p>
           <button type="button" onClick={() => setOpen({ kind: "add" })}>Add a camera</button>
         </Empty>
       )}
@@ -84,13 +88,17 @@ export const CamerasPage = () => {
                 <th scope="col">Picture</th>
                 <th scope="col">Address</th>
                 <th scope="col">Recording</th>
-                <th scope="col"><span className="visually-hidden">Actions</span></th>
+                <th scope="col">
+                  <span className="visually-hidden">Actions</span>
+                </th>
               </tr>
             </thead>
             <tbody>
               {cameras.data.map((camera) => (
                 <tr key={camera.id}>
-                  <td><strong>{camera.name}</strong></td>
+                  <td>
+                    <strong>{camera.name}</strong>
+                  </td>
                   <td>
                     <Badge state={camera.status} />
                     {camera.reason !== "" && <div className="small muted">{camera.reason}</div>}
@@ -98,12 +106,25 @@ export const CamerasPage = () => {
                   <td className="small">{picture(camera)}</td>
                   <td className="small mono">{camera.channels[0]?.streams[0]?.sourceUrl ?? "—"}</td>
                   <td>
-                    {of(camera).length === 0 ? <span className="muted small">none</span> : of(camera).map((one) => <Badge key={one.id} state={one.state} />)}
+                    {of(camera).length === 0 ?
+                      <span className="muted small">none</span> :
+                      of(camera).map((one) => <Badge key={one.id} state={one.state} />)}
                   </td>
                   <td>
                     <div className="row" style={{ flexWrap: "nowrap" }}>
-                      <button type="button" onClick={() => setOpen({ kind: "edit", camera })} aria-label={`Edit ${camera.name}`}>Edit</button>
-                      <button type="button" className="danger" onClick={() => setOpen({ kind: "delete", camera })} aria-label={`Delete ${camera.name}`}>
+                      <button
+                        type="button"
+                        onClick={() => setOpen({ kind: "edit", camera })}
+                        aria-label={`Edit ${camera.name}`}
+                      >
+                        Edit
+                      </button>
+                      <button
+                        type="button"
+                        className="danger"
+                        onClick={() => setOpen({ kind: "delete", camera })}
+                        aria-label={`Delete ${camera.name}`}
+                      >
                         Delete
                       </button>
                     </div>

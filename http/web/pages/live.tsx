@@ -2,9 +2,9 @@
  * A tile for each camera, a few seconds behind live: the newest stored footage by HLS. A tile that is not on screen asks for
  * nothing.
  */
-import { useEffect, useRef, useState } from "react"
 import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
+import { useEffect, useRef, useState } from "react"
 import { listCameras, listRecordings, messageOf, openReplay } from "../api.ts"
 import { HlsVideo } from "../parts/hls-video.tsx"
 import { Badge, Empty, Problem } from "../parts/notes.tsx"
@@ -34,14 +34,11 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
   useEffect(() => {
     let alive = true
     setUri(null)
-    openReplay(recording.recordingToken, Date.now() - lead).then(
-      (session) => {
-        if (!alive) return
-        setError(null)
-        setUri(session.uri)
-      },
-      (failure: unknown) => alive && setError(messageOf(failure)),
-    )
+    openReplay(recording.recordingToken, Date.now() - lead).then((session) => {
+      if (!alive) return
+      setError(null)
+      setUri(session.uri)
+    }, (failure: unknown) => alive && setError(messageOf(failure)))
     return () => {
       alive = false
     }
@@ -81,9 +78,9 @@ const Tile = ({ camera, recording }: { readonly camera: Camera; readonly recordi
       <div className="picture">
         {showing ? <Picture name={camera.name} recording={recording} /> : (
           <p className="note">
-            {recording === undefined
-              ? "Not recorded. Start a recording to see pictures here."
-              : recording.reason || camera.reason || `The recording is ${recording.state}.`}
+            {recording === undefined ?
+              "Not recorded. Start a recording to see pictures here." :
+              recording.reason || camera.reason || `The recording is ${recording.state}.`}
           </p>
         )}
       </div>
@@ -103,7 +100,9 @@ export const LivePage = () => {
   const recordings = useQuery("recordings", listRecordings)
   return (
     <>
-      <div className="head"><h1>Live</h1></div>
+      <div className="head">
+        <h1>Live</h1>
+      </div>
       <Problem error={cameras.error ?? recordings.error} />
       {cameras.data?.length === 0 && (
         <Empty title="No camera yet">
@@ -113,7 +112,11 @@ export const LivePage = () => {
       )}
       <div className="grid">
         {cameras.data?.map((camera) => (
-          <Tile key={camera.id} camera={camera} recording={recordings.data?.find((one) => one.cameraId === camera.id)} />
+          <Tile
+            key={camera.id}
+            camera={camera}
+            recording={recordings.data?.find((one) => one.cameraId === camera.id)}
+          />
         ))}
       </div>
     </>

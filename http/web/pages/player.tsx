@@ -4,8 +4,8 @@
  * Keys anywhere on the page: space plays and pauses, `j` and `l` jump ten seconds, `,` and `.` step a picture while paused,
  * `<` and `>` change the speed.
  */
-import { useEffect, useRef, useState } from "react"
 import type { RecordingToken } from "#schema/common.ts"
+import { useEffect, useRef, useState } from "react"
 import { listCameras, listRecordings, messageOf, openReplay, timelineOf } from "../api.ts"
 import { HlsVideo, type HlsVideoHandle } from "../parts/hls-video.tsx"
 import { Problem } from "../parts/notes.tsx"
@@ -27,7 +27,10 @@ interface Playing {
   readonly at: number
 }
 
-const zoomLevels: ReadonlyArray<readonly [string, number]> = [["Day", dayLength], ["Hour", hour], ["10 min", 10 * minute], ["1 min", minute]]
+const zoomLevels: ReadonlyArray<readonly [string, number]> = [["Day", dayLength], ["Hour", hour], [
+  "10 min",
+  10 * minute,
+], ["1 min", minute]]
 
 interface Known {
   readonly spans: ReadonlyArray<View>
@@ -37,7 +40,10 @@ interface Known {
 export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; readonly at: number | null }) => {
   const video = useRef<HlsVideoHandle>(null)
   const [moment, setMoment] = useState<number | null>(at)
-  const [view, setView] = useState<View>(() => ({ start: (at ?? Date.now()) - 45 * minute, end: (at ?? Date.now()) + 15 * minute }))
+  const [view, setView] = useState<View>(() => ({
+    start: (at ?? Date.now()) - 45 * minute,
+    end: (at ?? Date.now()) + 15 * minute,
+  }))
   const [playing, setPlaying] = useState<Playing | null>(null)
   const [paused, setPaused] = useState(false)
   const [rate, setRate] = useState(1)
@@ -50,8 +56,15 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
   const length = view.end - view.start
   // Asked for in steps of half a view, so that a drag does not ask for every pixel.
   const step = Math.max(1, Math.round(length / 2))
-  const asked: View = { start: (Math.floor(view.start / step) - 1) * step, end: (Math.ceil(view.end / step) + 1) * step }
-  const timeline = useQuery(`${asked.start}-${asked.end}`, () => timelineOf(token, asked), length < hour ? 2000 : 15_000)
+  const asked: View = {
+    start: (Math.floor(view.start / step) - 1) * step,
+    end: (Math.ceil(view.end / step) + 1) * step,
+  }
+  const timeline = useQuery(
+    `${asked.start}-${asked.end}`,
+    () => timelineOf(token, asked),
+    length < hour ? 2000 : 15_000,
+  )
   const [known, setKnown] = useState<Known>({ spans: [], gaps: [] })
   useEffect(() => {
     if (timeline.data !== null) setKnown(timeline.data)
@@ -146,31 +159,64 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
             />
           )}
           {moment !== null && <span className="clock mono" data-testid="clock">{momentOf(moment)}</span>}
-          {state !== "playing" && error === null && <span className="state">{state === "ended" ? "End of this part" : "Loading…"}</span>}
+          {state !== "playing" && error === null && (
+            <span className="state">{state === "ended" ? "End of this part" : "Loading…"}</span>
+          )}
         </div>
         <div className="spread">
           <div className="row">
-            <button type="button" onClick={() => seek((moment ?? Date.now()) - 10 * second)} aria-label="Back ten seconds">−10 s</button>
-            <button type="button" className="primary" onClick={() => setPaused(!paused)}>{paused ? "Play" : "Pause"}</button>
-            <button type="button" onClick={() => seek((moment ?? Date.now()) + 10 * second)} aria-label="Forward ten seconds">+10 s</button>
-            <button type="button" aria-pressed={!muted} onClick={() => setMuted(!muted)}>{muted ? "Sound off" : "Sound on"}</button>
+            <button
+              type="button"
+              onClick={() => seek((moment ?? Date.now()) - 10 * second)}
+              aria-label="Back ten seconds"
+            >
+              −10 s
+            </button>
+            <button type="button" className="primary" onClick={() => setPaused(!paused)}>
+              {paused ? "Play" : "Pause"}
+            </button>
+            <button
+              type="button"
+              onClick={() => seek((moment ?? Date.now()) + 10 * second)}
+              aria-label="Forward ten seconds"
+            >
+              +10 s
+            </button>
+            <button type="button" aria-pressed={!muted} onClick={() => setMuted(!muted)}>
+              {muted ? "Sound off" : "Sound on"}
+            </button>
             <button type="button" onClick={() => seek(Date.now() - 5 * second)}>Newest</button>
           </div>
           <div className="row" role="group" aria-label="Speed">
             {speeds.map((speed) => (
-              <button key={speed} type="button" aria-pressed={speed === rate} onClick={() => change(speed)}>{speed}×</button>
+              <button
+                key={speed}
+                type="button"
+                aria-pressed={speed === rate}
+                onClick={() => change(speed)}
+              >
+                {speed}×
+              </button>
             ))}
           </div>
         </div>
         <Timeline view={view} onView={setView} spans={known.spans} gaps={known.gaps} playhead={moment} onSeek={seek} />
         <div className="spread">
           <div className="legend">
-            <span><i style={{ background: "var(--span)" }} />recorded</span>
-            <span><i style={{ background: "var(--gap)" }} />missing</span>
-            {inside !== undefined && <span>Here: {causeText[inside.cause] ?? inside.cause}, {lengthOf(inside.end - inside.start)}</span>}
+            <span>
+              <i style={{ background: "var(--span)" }} />recorded
+            </span>
+            <span>
+              <i style={{ background: "var(--gap)" }} />missing
+            </span>
+            {inside !== undefined && (
+              <span>Here: {causeText[inside.cause] ?? inside.cause}, {lengthOf(inside.end - inside.start)}</span>
+            )}
           </div>
           <div className="row" role="group" aria-label="Zoom">
-            <button type="button" aria-label="Zoom out" onClick={() => setView(zoomed(view, 2, moment ?? view.start))}>−</button>
+            <button type="button" aria-label="Zoom out" onClick={() => setView(zoomed(view, 2, moment ?? view.start))}>
+              −
+            </button>
             {zoomLevels.map(([name, span]) => (
               <button
                 key={name}
@@ -181,7 +227,9 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
                 {name}
               </button>
             ))}
-            <button type="button" aria-label="Zoom in" onClick={() => setView(zoomed(view, 0.5, moment ?? view.start))}>+</button>
+            <button type="button" aria-label="Zoom in" onClick={() => setView(zoomed(view, 0.5, moment ?? view.start))}>
+              +
+            </button>
           </div>
         </div>
         <label className="row small">

@@ -1,6 +1,6 @@
 /** Recordings: what each is doing, the last 24 hours as a bar with its gaps, pause and resume, retention. */
-import { useState } from "react"
 import type { Recording } from "#schema/record-config.ts"
+import { useState } from "react"
 import { keepFor, listCameras, listRecordings, messageOf, timelineOf, toggleRecording } from "../api.ts"
 import { CoverageBar } from "../parts/coverage.tsx"
 import { Badge, Empty, Modal, Problem } from "../parts/notes.tsx"
@@ -21,9 +21,11 @@ const LastDay = ({ recording }: { readonly recording: Recording }) => {
     <div>
       <CoverageBar interval={interval} spans={spans} gaps={gaps} />
       <div className="small muted">
-        {gaps.length === 0
-          ? "no gap"
-          : `${gaps.length} ${gaps.length === 1 ? "gap" : "gaps"}, ${lengthOf(missing)} missing; newest: ${causeText[newest!.cause] ?? newest!.cause}`}
+        {gaps.length === 0 ?
+          "no gap" :
+          `${gaps.length} ${gaps.length === 1 ? "gap" : "gaps"}, ${lengthOf(missing)} missing; newest: ${
+            causeText[newest!.cause] ?? newest!.cause
+          }`}
       </div>
     </div>
   )
@@ -44,11 +46,21 @@ const RetentionDialog = ({ onDone, recording }: { readonly recording: Recording;
       >
         <label className="field">
           Days
-          <input type="number" min={1} max={3650} value={days} onChange={(event) => setDays(Number(event.target.value))} />
+          <input
+            type="number"
+            min={1}
+            max={3650}
+            value={days}
+            onChange={(event) => setDays(Number(event.target.value))}
+          />
         </label>
-        <p className="small muted">Older footage is deleted, the oldest first. A full disk may shorten it for all recordings alike.</p>
+        <p className="small muted">
+          Older footage is deleted, the oldest first. A full disk may shorten it for all recordings alike.
+        </p>
         <Problem error={error} />
-        <div className="row"><button className="primary" type="submit">Save</button></div>
+        <div className="row">
+          <button className="primary" type="submit">Save</button>
+        </div>
       </form>
     </Modal>
   )
@@ -67,7 +79,9 @@ export const RecordingsPage = () => {
     }, (failure: unknown) => setError(messageOf(failure)))
   return (
     <>
-      <div className="head"><h1>Recordings</h1></div>
+      <div className="head">
+        <h1>Recordings</h1>
+      </div>
       <Problem error={error ?? recordings.error} />
       {recordings.data?.length === 0 && (
         <Empty title="Nothing is recorded">
@@ -84,7 +98,9 @@ export const RecordingsPage = () => {
                 <th scope="col">State</th>
                 <th scope="col" style={{ width: "40%" }}>Last 24 hours</th>
                 <th scope="col">Kept</th>
-                <th scope="col"><span className="visually-hidden">Actions</span></th>
+                <th scope="col">
+                  <span className="visually-hidden">Actions</span>
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -98,12 +114,22 @@ export const RecordingsPage = () => {
                     <Badge state={recording.state} />
                     {recording.reason !== "" && <div className="small muted">{recording.reason}</div>}
                   </td>
-                  <td><LastDay recording={recording} /></td>
-                  <td><button type="button" className="plain" onClick={() => setRetention(recording)}>{recording.retentionDays} d</button></td>
+                  <td>
+                    <LastDay recording={recording} />
+                  </td>
+                  <td>
+                    <button type="button" className="plain" onClick={() => setRetention(recording)}>
+                      {recording.retentionDays} d
+                    </button>
+                  </td>
                   <td>
                     <div className="row" style={{ flexWrap: "nowrap" }}>
-                      <a className="button" href={`#/play/${recording.recordingToken}?t=${Date.now() - minute}`}>Play</a>
-                      <button type="button" onClick={() => void toggle(recording)}>{recording.enabled ? "Pause" : "Resume"}</button>
+                      <a className="button" href={`#/play/${recording.recordingToken}?t=${Date.now() - minute}`}>
+                        Play
+                      </a>
+                      <button type="button" onClick={() => void toggle(recording)}>
+                        {recording.enabled ? "Pause" : "Resume"}
+                      </button>
                     </div>
                   </td>
                 </tr>

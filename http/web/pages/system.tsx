@@ -30,10 +30,16 @@ export const SystemPage = () => {
                       <span className="small muted mono">{folder.path}</span>
                     </span>
                     <span className="small muted">
-                      {sizeOf(folder.usedBytes)} of footage, {sizeOf(folder.freeBytes)} of {sizeOf(folder.totalBytes)} free, {sizeOf(folder.floorBytes)} kept free
+                      {sizeOf(folder.usedBytes)} of footage, {sizeOf(folder.freeBytes)} of {sizeOf(folder.totalBytes)}
+                      {" "}
+                      free, {sizeOf(folder.floorBytes)} kept free
                     </span>
                   </div>
-                  <div className={`meter ${tone}`} role="img" aria-label={`${Math.round(used * 100)} percent of the disk used`}>
+                  <div
+                    className={`meter ${tone}`}
+                    role="img"
+                    aria-label={`${Math.round(used * 100)} percent of the disk used`}
+                  >
                     <i style={{ width: `${used * 100}%` }} />
                   </div>
                   {folder.detail !== "" && <p className="small muted">{folder.detail}</p>}
@@ -57,9 +63,13 @@ export const SystemPage = () => {
                 checks.map((check, index) => (
                   <tr key={`${name}-${index}`}>
                     <td>{name}</td>
-                    <td><Badge state={check.status} /></td>
+                    <td>
+                      <Badge state={check.status} />
+                    </td>
                     <td className="small">
-                      {[check.observedValue, check.observedUnit, check.output].filter((one) => one !== undefined && one !== "").join(" ")}
+                      {[check.observedValue, check.observedUnit, check.output].filter((one) =>
+                        one !== undefined && one !== ""
+                      ).join(" ")}
                     </td>
                   </tr>
                 ))

@@ -1,6 +1,6 @@
 /** The form that adds a camera, or changes one; adding starts a recording unless told otherwise. */
-import { useState } from "react"
 import type { Camera } from "#schema/camera.ts"
+import { useState } from "react"
 import { addCamera, changeCamera, messageOf } from "../api.ts"
 import { Problem } from "./notes.tsx"
 
@@ -35,7 +35,8 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
   const [input, setInput] = useState(() => inputOf(camera))
   const [error, setError] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
-  const set = <K extends keyof CameraInput>(key: K, value: CameraInput[K]) => setInput((old) => ({ ...old, [key]: value }))
+  const set = <K extends keyof CameraInput>(key: K, value: CameraInput[K]) =>
+    setInput((old) => ({ ...old, [key]: value }))
   const save = async () => {
     setBusy(true)
     setError(null)
@@ -58,7 +59,14 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
     >
       <label className="field">
         Name
-        <input name="name" value={input.name} onChange={(event) => set("name", event.target.value)} required maxLength={120} autoFocus />
+        <input
+          name="name"
+          value={input.name}
+          onChange={(event) => set("name", event.target.value)}
+          required
+          maxLength={120}
+          autoFocus
+        />
       </label>
       <label className="field">
         RTSP address
@@ -72,12 +80,22 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
       </label>
       <label className="field">
         RTSP address of the sub-stream (optional)
-        <input name="subUrl" value={input.subUrl} onChange={(event) => set("subUrl", event.target.value)} placeholder="rtsp://192.168.1.20:554/stream2" />
+        <input
+          name="subUrl"
+          value={input.subUrl}
+          onChange={(event) => set("subUrl", event.target.value)}
+          placeholder="rtsp://192.168.1.20:554/stream2"
+        />
       </label>
       <div className="two">
         <label className="field">
           User name
-          <input name="cameraUser" autoComplete="off" value={input.username} onChange={(event) => set("username", event.target.value)} />
+          <input
+            name="cameraUser"
+            autoComplete="off"
+            value={input.username}
+            onChange={(event) => set("username", event.target.value)}
+          />
         </label>
         <label className="field">
           Password
@@ -94,7 +112,10 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
       <div className="two">
         <label className="field">
           Transport
-          <select value={input.transport} onChange={(event) => set("transport", event.target.value === "udp" ? "udp" : "tcp")}>
+          <select
+            value={input.transport}
+            onChange={(event) => set("transport", event.target.value === "udp" ? "udp" : "tcp")}
+          >
             <option value="tcp">TCP (loses nothing)</option>
             <option value="udp">UDP</option>
           </select>
@@ -121,7 +142,9 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
       )}
       <Problem error={error} />
       <div className="row">
-        <button className="primary" type="submit" disabled={busy}>{busy ? "Saving…" : camera === null ? "Add" : "Save"}</button>
+        <button className="primary" type="submit" disabled={busy}>
+          {busy ? "Saving…" : camera === null ? "Add" : "Save"}
+        </button>
         <button type="button" onClick={onDone}>Cancel</button>
       </div>
     </form>

@@ -40,7 +40,9 @@ const mediaTime = (details: LevelDetails | undefined, ms: number): number | null
 const holds = (details: LevelDetails | undefined, ms: number): boolean => {
   const first = details?.fragments[0]?.programDateTime
   const last = details?.fragments.at(-1)
-  if (first === undefined || first === null || last?.programDateTime === undefined || last.programDateTime === null) return false
+  if (first === undefined || first === null || last?.programDateTime === undefined || last.programDateTime === null) {
+    return false
+  }
   return ms >= first && ms < last.programDateTime + last.duration * 1000
 }
 
@@ -52,7 +54,9 @@ export const HlsVideo = forwardRef<HlsVideoHandle, Props>((props, ref) => {
 
   const details = () => {
     const hls = player.current
-    return hls === null ? undefined : hls.levels[Math.max(0, hls.currentLevel)]?.details ?? hls.latestLevelDetails ?? undefined
+    return hls === null ?
+      undefined :
+      hls.levels[Math.max(0, hls.currentLevel)]?.details ?? hls.latestLevelDetails ?? undefined
   }
 
   useImperativeHandle(ref, () => ({
@@ -103,11 +107,12 @@ export const HlsVideo = forwardRef<HlsVideoHandle, Props>((props, ref) => {
       else {
         const status = data.response?.code
         latest.current.onError?.(
-          data.details === Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR
-            ? "This browser cannot play the codec of this recording (H.265 needs another browser or player)"
-            : status !== undefined && status >= 400
-            ? `The recorder answered ${status}`
-            : `Playback failed: ${data.details}`,
+          data.details === Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
+            data.details === Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR ?
+            "This browser cannot play the codec of this recording (H.265 needs another browser or player)" :
+            status !== undefined && status >= 400 ?
+            `The recorder answered ${status}` :
+            `Playback failed: ${data.details}`,
         )
       }
     })

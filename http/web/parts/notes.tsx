@@ -32,7 +32,9 @@ const words: Readonly<Record<string, string>> = {
 }
 
 export const Badge = ({ state }: { readonly state: string }) => (
-  <span className={`badge ${tones[state] ?? "idle"} ${state === "recording" ? "live" : ""}`}>{words[state] ?? state}</span>
+  <span className={`badge ${tones[state] ?? "idle"} ${state === "recording" ? "live" : ""}`}>
+    {words[state] ?? state}
+  </span>
 )
 
 export const Problem = ({ error }: { readonly error: string | null }) =>

@@ -57,7 +57,11 @@ const ticksOf = (view: View): ReadonlyArray<number> => {
 const tickLabel = (ms: number, view: View): string => {
   const length = view.end - view.start
   if (length > 3 * dayLength) return dayOf(ms)
-  if (length > 10 * minute) return new Date(ms).getHours() === 0 && new Date(ms).getMinutes() === 0 ? dayOf(ms) : minuteOf(ms)
+  if (length > 10 * minute) {
+    return new Date(ms).getHours() === 0 && new Date(ms).getMinutes() === 0 ?
+      dayOf(ms) :
+      minuteOf(ms)
+  }
   return clockOf(ms)
 }
 
@@ -152,24 +156,72 @@ export const Timeline = ({ gaps, onSeek, onView, playhead, spans, view }: Props)
     >
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
         {spans.map((span) => (
-          <rect key={`s${span.start}`} className="span" x={x(span.start)} y={34} width={Math.max(1, x(span.end) - x(span.start))} height={36} />
+          <rect
+            key={`s${span.start}`}
+            className="span"
+            x={x(span.start)}
+            y={34}
+            width={Math.max(1, x(span.end) - x(span.start))}
+            height={36}
+          />
         ))}
         {gaps.map((gap) => (
-          <rect key={`g${gap.start}`} className="gap" x={x(gap.start)} y={40} width={Math.max(2, x(gap.end) - x(gap.start))} height={24} />
+          <rect
+            key={`g${gap.start}`}
+            className="gap"
+            x={x(gap.start)}
+            y={40}
+            width={Math.max(2, x(gap.end) - x(gap.start))}
+            height={24}
+          />
         ))}
-        {ticksOf(view).map((tick) => <line key={tick} className="tick" x1={x(tick)} x2={x(tick)} y1={22} y2={height} vectorEffect="non-scaling-stroke" />)}
-        {playhead !== null && <line className="head-line" x1={x(playhead)} x2={x(playhead)} y1={18} y2={height} vectorEffect="non-scaling-stroke" />}
-        {hover !== null && <line className="hover-line" x1={x(hover)} x2={x(hover)} y1={18} y2={height} vectorEffect="non-scaling-stroke" />}
+        {ticksOf(view).map((tick) => (
+          <line
+            key={tick}
+            className="tick"
+            x1={x(tick)}
+            x2={x(tick)}
+            y1={22}
+            y2={height}
+            vectorEffect="non-scaling-stroke"
+          />
+        ))}
+        {playhead !== null && (
+          <line
+            className="head-line"
+            x1={x(playhead)}
+            x2={x(playhead)}
+            y1={18}
+            y2={height}
+            vectorEffect="non-scaling-stroke"
+          />
+        )}
+        {hover !== null && (
+          <line
+            className="hover-line"
+            x1={x(hover)}
+            x2={x(hover)}
+            y1={18}
+            y2={height}
+            vectorEffect="non-scaling-stroke"
+          />
+        )}
       </svg>
       {ticksOf(view).map((tick) => (
-        <span key={tick} className="small muted mono" aria-hidden="true" style={{ position: "absolute", left: `${x(tick) / width * 100}%`, bottom: 0, paddingLeft: 4 }}>
+        <span
+          key={tick}
+          className="small muted mono"
+          aria-hidden="true"
+          style={{ position: "absolute", left: `${x(tick) / width * 100}%`, bottom: 0, paddingLeft: 4 }}
+        >
           {tickLabel(tick, view)}
         </span>
       ))}
       {hover !== null && (
         <span className="tip mono" style={{ left: `${Math.min(86, Math.max(14, x(hover) / width * 100))}%` }}>
           {momentOf(hover)}
-          {under !== undefined && ` · missing ${lengthOf(under.end - under.start)}: ${causeText[under.cause] ?? under.cause}`}
+          {under !== undefined &&
+            ` · missing ${lengthOf(under.end - under.start)}: ${causeText[under.cause] ?? under.cause}`}
         </span>
       )}
     </div>
