@@ -1,43 +1,13 @@
 /** HLS playlists of made-up footage, read back by an independent parser. */
 import { Hls, type HlsSource } from "#media/hls.ts"
-import { layer as hlsLayer } from "#media/hls/live.ts"
 import { parseName } from "#media/hls/names.ts"
 import { continues, entriesWithin, growingGrouping, segmentsOf } from "#media/hls/plan.ts"
-import { Storage } from "#media/storage.ts"
-import {
-  footage,
-  type FootageFile,
-  pictures,
-  recordingId,
-  type Step,
-  storageOf,
-  withSound,
-} from "#test/fixtures/footage.ts"
+import { footage, type FootageFile, pictures, type Step, withSound } from "#test/fixtures/footage.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import * as HlsParser from "hls-parser"
-
-const t0 = Date.parse("2026-03-01T12:00:00.000Z")
-const hour = 3_600_000
-
-const withFiles = (files: () => ReadonlyArray<FootageFile>, broken?: ReadonlySet<string>) =>
-  hlsLayer.pipe(Layer.provide(Layer.succeed(Storage, storageOf(files, broken))))
-
-const source = (start: number, end: number | null, more: Partial<HlsSource> = {}): HlsSource => ({
-  recordingId,
-  start,
-  end,
-  speed: 1,
-  createdAt: t0 + 1000 * hour,
-  ...more,
-})
-
-const media = (text: string) => {
-  const parsed = HlsParser.parse(text)
-  if (parsed.isMasterPlaylist) throw new Error("a master playlist where a media playlist should be")
-  return parsed as HlsParser.types.MediaPlaylist
-}
+import { media, source, t0, withFiles } from "./hls-made-up.ts"
 
 const playlistOf = (files: ReadonlyArray<FootageFile>, of: HlsSource) =>
   Effect.gen(function*() {
@@ -135,7 +105,7 @@ describe("media playlists", () => {
 
   it.effect.prop("only grow", [Script], ([script]) =>
     Effect.sync(() => {
-      const files = footage(t0, script as ReadonlyArray<Step>)
+      const files = footage(t0, script)
       for (const { entries } of files) {
         let before: ReadonlyArray<unknown> = []
         for (let to = 1; to <= entries.length; to++) {
@@ -304,7 +274,7 @@ describe("master playlists", () => {
       const { text } = yield* hls.master(of)
       const parsed = HlsParser.parse(text)
       if (!parsed.isMasterPlaylist) throw new Error("a media playlist where a master playlist should be")
-      return { text, master: parsed as HlsParser.types.MasterPlaylist }
+      return { text, master: parsed }
     }).pipe(Effect.provide(withFiles(() => files)))
 
   it.effect("tell codecs, size, rates and the subtitles", () =>
@@ -352,99 +322,6 @@ describe("fast playback", () => {
       assert.closeTo(playlist.segments[0]!.duration, 16, 1e-6)
       assert.closeTo(playlist.segments.reduce((sum, one) => sum + one.duration, 0), 300, 1e-6)
     }))
-})
-
-describe("subtitle playlists", () => {
-  it.effect("break where the pictures break", () =>
-    Effect.gen(function*() {
-      const files = footage(t0, [
-        { kind: "groups", count: 60, groupMs: 2000 },
-        { kind: "gap", ms: 90_000 },
-        { kind: "groups", count: 60, groupMs: 2000 },
-      ])
-      const of = source(t0, files[0]!.file.endMs)
-      const playlist = yield* Effect.gen(function*() {
-        const hls = yield* Hls
-        return media((yield* hls.subtitles(of)).text)
-      }).pipe(Effect.provide(withFiles(() => files)))
-      assert.deepStrictEqual(playlist.segments.map((one) => [one.duration, one.discontinuity ?? false]), [
-        [60, false],
-        [60, false],
-        [60, true],
-        [60, false],
-      ])
-      assert.isTrue(playlist.segments.every((one) => one.uri.startsWith("t-") && one.map === null))
-    }))
-
-  it.effect("show the clock of every second and the cause of a gap", () =>
-    Effect.gen(function*() {
-      const files = footage(t0 + 250, [
-        { kind: "groups", count: 2, groupMs: 2000 },
-        { kind: "gap", ms: 90_000 },
-        { kind: "groups", count: 2, groupMs: 2000 },
-      ])
-      const of = source(t0, files[0]!.file.endMs)
-      const hls = yield* Hls
-      const { second } = yield* Effect.gen(function*() {
-        const playlist = media((yield* hls.subtitles(of)).text)
-        const text = yield* hls.resource(of, playlist.segments[1]!.uri)
-        if (text.kind !== "text") throw new Error("not text")
-        return { second: text }
-      })
-      assert.strictEqual(
-        second.render([{ start: t0 + 4_250, end: t0 + 94_250, cause: "camera_offline" }]).split("\n").slice(0, 9).join(
-          "\n",
-        ),
-        [
-          "WEBVTT",
-          "X-TIMESTAMP-MAP=MPEGTS:360000,LOCAL:00:00:00.000",
-          "",
-          "00:00:00.000 --> 00:00:04.000",
-          "Nothing recorded for 1 min 30 s: camera offline",
-          "",
-          "00:00:00.000 --> 00:00:00.750",
-          "2026-03-01 12:01:34 UTC",
-          "",
-        ].join("\n"),
-      )
-    }).pipe(Effect.provide(withFiles(() =>
-      footage(t0 + 250, [
-        { kind: "groups", count: 2, groupMs: 2000 },
-        { kind: "gap", ms: 90_000 },
-        { kind: "groups", count: 2, groupMs: 2000 },
-      ])
-    ))))
-
-  it.effect("metadata lists the runs", () =>
-    Effect.gen(function*() {
-      const hls = yield* Hls
-      const text = yield* hls.metadata(source(t0, t0 + 200_000), [{
-        start: t0 + 4_000,
-        end: t0 + 94_000,
-        cause: "node_down",
-      }])
-      const cues = [...text.matchAll(/^(\S+) --> (\S+)\n(.*)$/gm)].map((
-        match,
-      ) => [match[1], match[2], JSON.parse(match[3]!)])
-      assert.deepStrictEqual(cues, [
-        ["00:00:00.000", "00:00:04.000", {
-          start: "2026-03-01T12:00:00.000Z",
-          end: "2026-03-01T12:00:04.000Z",
-          gapBefore: null,
-        }],
-        ["00:00:04.000", "00:00:08.000", {
-          start: "2026-03-01T12:01:34.000Z",
-          end: "2026-03-01T12:01:38.000Z",
-          gapBefore: { start: "2026-03-01T12:00:04.000Z", end: "2026-03-01T12:01:34.000Z", cause: "node_down" },
-        }],
-      ])
-    }).pipe(Effect.provide(withFiles(() =>
-      footage(t0, [{ kind: "groups", count: 2, groupMs: 2000 }, { kind: "restart", ms: 90_000 }, {
-        kind: "groups",
-        count: 2,
-        groupMs: 2000,
-      }])
-    ))))
 })
 
 describe("plans", () => {
