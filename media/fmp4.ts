@@ -53,6 +53,3 @@ export interface FragmentBuilder {
   /** Bytes held back: units pushed and not yet given out. */
   readonly pendingBytes: () => number
 }
-
-/** For those who take the maker as a parameter. */
-export type MakeFragmentBuilder = (options: FragmentBuilderOptions) => FragmentBuilder

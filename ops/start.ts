@@ -155,7 +155,7 @@ const dashboard = buildDashboard.pipe(
 /** Runs a node until it is interrupted. */
 export const start = Effect.gen(function*() {
   const settings = yield* readSettings()
-  yield* Layer.launch(
+  return yield* Layer.launch(
     Layer.effectDiscard(Effect.forkScoped(dashboard)).pipe(
       Layer.provideMerge(nodeLayer(settings)),
       Layer.provide(Telemetry.layer(settings)),

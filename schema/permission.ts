@@ -92,8 +92,6 @@ export const builtInRoles = {
   { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }
 >
 
-export const RoleName = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9_-]{0,62}$/))
-
 /** What one role of a user grants: permission names or `*`. Unknown names (of a later release) grant nothing here. */
 export interface Grant {
   readonly role: string

@@ -27,6 +27,9 @@ const gap = (id: string, startMs: number, endMs: number | null, cause: GapCause 
   detail: "",
 })
 
+/** Entries by id. */
+const sorted = (map: ReadonlyMap<string, unknown>) => [...map].sort(([a], [b]) => a < b ? -1 : 1)
+
 /** An index in memory that takes batches as the store does. */
 const index = () => {
   const files = new Map<string, unknown>()
@@ -41,7 +44,7 @@ const index = () => {
       for (const { untilMs } of ledger.keptFrom) keptFrom = Math.max(keptFrom, untilMs)
       for (const event of told) if (!events.has(event.id)) events.set(event.id, event)
     },
-    state: () => ({ files: [...files].sort(), gaps: [...gaps].sort(), events: [...events].sort(), keptFrom }),
+    state: () => ({ files: sorted(files), gaps: sorted(gaps), events: sorted(events), keptFrom }),
   }
 }
 

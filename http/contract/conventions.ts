@@ -76,23 +76,6 @@ export const createdAt = <A>(location: string, resource: A) => {
   })
 }
 
-/** Long work. It survives a restart; ask for it at the `Location` that started it. */
-export const Job = Schema.Struct({
-  id: Schema.String,
-  state: Schema.Literals(["queued", "running", "succeeded", "failed"]),
-  /** 0 to 1. */
-  progress: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
-  error: Schema.NullOr(Schema.String),
-}).annotate({ identifier: "Job" })
-export type Job = typeof Job.Type
-
-/** Success schema of accepted long work: 202 with `Location`. Answer by {@link acceptedAt}. */
-export const accepted = <S extends Schema.Top>(job: S) =>
-  HttpApiSchema.WithHeaders(job.annotate({ httpApiStatus: 202 }), { location: Schema.String })
-
-export const acceptedAt = <A>(location: string, job: A) =>
-  HttpApiSchema.withHeaders({ body: job, headers: { location } })
-
 /** Body of a `toggle`: without `enabled` it flips. */
 export const ToggleBody = Schema.Struct({ enabled: Schema.optionalKey(Schema.Boolean) })
 
@@ -124,9 +107,6 @@ const marks = (some: Partial<OperationMarks>): Context.Context<never> =>
 export const extension = marks({ extension: true })
 /** For operations of the table that stream: playlists that wait, media, events. */
 export const streaming = marks({ streams: true })
-/** Both. */
-export const streamingExtension = marks({ extension: true, streams: true })
-
 /** What an endpoint is marked with. */
 export const marksOf = (annotations: Context.Context<never>): Partial<OperationMarks> =>
   Option.getOrElse(Context.getOption(annotations, Marks), () => ({}))

@@ -45,9 +45,6 @@ export const sizeOf = (bytes: number): string => {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`
 }
 
-/** First moment of the local day that holds `ms`. */
-export const startOfDay = (ms: number): number => new Date(ms).setHours(0, 0, 0, 0)
-
 /** Causes of gaps in words. */
 export const causeText: Readonly<Record<string, string>> = {
   starting: "waiting for the first picture",

@@ -21,7 +21,7 @@ import { makeReads } from "./reads.ts"
 import { scanInto } from "./rescan.ts"
 import type { Room } from "./room.ts"
 
-export type { FolderOptions, StorageOptions } from "./options.ts"
+export type { StorageOptions } from "./options.ts"
 export { defaultStorageOptions } from "./options.ts"
 
 const makeRoom = Effect.fnUntraced(function*(options: StorageOptions) {

@@ -10,7 +10,9 @@ const list = Command.make("list", { json: jsonFlag }, ({ json }) =>
       const { items } = yield* client.camera.cameras({ query: { limit: 500 } })
       const rows = items.map((camera) => {
         const stream = camera.channels[0]?.streams[0]
-        const picture = stream?.codec == null ? "" : `${stream.codec} ${stream.width}x${stream.height}`
+        const picture = stream === undefined || stream.codec === null ?
+          "" :
+          `${stream.codec} ${stream.width}x${stream.height}`
         return {
           id: camera.id,
           name: camera.name,

@@ -36,7 +36,7 @@ const codeOf = (error: unknown): number => {
   if (/^(Unauthenticated|Forbidden|InvalidCredentials|SignInLocked|InvalidRefreshToken)$/.test(tag)) {
     return exitCodes.denied
   }
-  if (/NotFound$/.test(tag)) return exitCodes.notFound
+  if (tag.endsWith("NotFound")) return exitCodes.notFound
   if (/^(BadRequest|InvalidInput|BadSetting)$/.test(tag)) return exitCodes.usage
   return 1
 }

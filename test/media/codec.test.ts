@@ -71,7 +71,7 @@ describe("sequence parameter sets", () => {
   it("are refused where they are too long or crop everything away", () => {
     assert.match(refused(() => parseSps264(new Uint8Array(maxSetBytes + 1))).message, /8193 bytes are more than 8192/)
     // Baseline: five zeros, no gaps, 1 by 1 macroblock, frames only, and a crop of 7 chroma samples left and right.
-    const bits = `11111${"0"}1110${"1"}00010000001000${"11"}`.padEnd(32, "0")
+    const bits = ["11111", "0", "1110", "1", "00010000001000", "11"].join("").padEnd(32, "0")
     const sps = hex(`6742000a${Number.parseInt(bits, 2).toString(16).padStart(8, "0")}`)
     assert.match(refused(() => parseSps264(sps)).message, /a picture of -12x16 cannot be/)
   })
