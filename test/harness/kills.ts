@@ -1,0 +1,369 @@
+/**
+ * kill -9 of a recording node, again and again at random moments, and what must be true afterwards.
+ *
+ * Invariants
+ * 1. Nothing is asked of the node about itself that the disk and the cameras can tell, but the ledger, which is then judged by both.
+ * 2. The chances are repeatable (`seed`); what the machine makes of them is not.
+ */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import type { CameraReport, SessionReport } from "../camera-simulator/camera.ts"
+import { type Cameras, record, type Recorded, startCameras } from "./cameras.ts"
+import { decode, type DiskFile, listFootage, readFootage, stillHas, type StoredFrame } from "./footage.ts"
+import { dueOf, judge, type LedgerSpan } from "./judge.ts"
+import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
+import type { Report } from "./report.ts"
+import { embeddedUrl, type FileRow, readRows } from "./rows.ts"
+
+export interface KillOptions {
+  readonly kills: number
+  readonly cameras: number
+  readonly seed: number
+  /** Rows are compared with the disk after so many kills, and at the end. */
+  readonly settleEvery: number
+}
+
+const frameMs = 40
+/** A fragment, the picture that shows where it ends, and what rests in the socket (`NIGHTJAR_DRAIN_MS` and the way to the disk). */
+const lossBoundMs = 1_000 + frameMs + 60
+
+const numbers = (seed: number): () => number => {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 0x1_0000_0000
+  }
+}
+
+/** How late this machine is with a timer: what it adds to any delay, of a node as well. */
+const watchLateness = () => {
+  const seen: Array<{ readonly at: number; readonly lateMs: number }> = []
+  let due = performance.now() + 20
+  const timer = setInterval(() => {
+    const now = performance.now()
+    seen.push({ at: now, lateMs: Math.max(0, now - due) })
+    due = now + 20
+    while (seen[0] !== undefined && seen[0].at < now - 5_000) seen.shift()
+  }, 20)
+  return {
+    /** The worst of the last 1.5 s. */
+    worstMs: () => {
+      const now = performance.now()
+      return Math.max(now - due, ...seen.filter(({ at }) => at > now - 1_500).map(({ lateMs }) => lateMs), 0)
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+/** What is known of the disk so far. Files that were sealed and checked are not read again. */
+class Disk {
+  readonly files = new Map<string, DiskFile>()
+  readonly checked = new Set<string>()
+  readonly #folder: string
+  readonly #report: Report
+
+  constructor(folder: string, report: Report) {
+    this.#folder = folder
+    this.#report = report
+  }
+
+  /** Reads what is new, and checks what was sealed since. */
+  async look(): Promise<void> {
+    const there = new Set(listFootage(this.#folder))
+    for (const [where, before] of this.files) {
+      if (there.has(where) || before.fragments.length === 0) continue
+      this.#report.fault(`${path.basename(where)} with ${before.fragments.length} fragments is gone`)
+      this.files.delete(where)
+    }
+    const fresh = [...there].filter((where) => !this.checked.has(where))
+    for (const where of fresh) {
+      const before = this.files.get(where)
+      if (before !== undefined && !stillHas(before)) this.#report.fault(`${path.basename(where)} has lost bytes it had`)
+      const now = await this.#read(where)
+      if (now === null) continue
+      this.files.set(where, now)
+      for (const fault of now.faults) this.#report.fault(fault)
+      if (now.sealed) await this.#play(now)
+    }
+  }
+
+  /** A file that was killed while its front was written holds nothing. */
+  async #read(where: string): Promise<DiskFile | null> {
+    try {
+      return readFootage(where)
+    } catch (error) {
+      this.#report.check(this.files.get(where) === undefined, `${where} cannot be read any more: ${String(error)}`)
+      return null
+    }
+  }
+
+  async #play(file: DiskFile): Promise<void> {
+    this.checked.add(file.path)
+    const { errors, pictures } = await decode(file.path)
+    const fine = errors === "" && pictures === file.frames.length
+    this.#report.check(
+      fine,
+      `${path.basename(file.path)}: ${pictures} of ${file.frames.length} pictures play; ${errors}`,
+    )
+  }
+
+  of(recordingId: string): ReadonlyArray<DiskFile> {
+    return [...this.files.values()].filter((file) => file.recordingId === recordingId)
+  }
+
+  frames(recordingId: string): ReadonlyArray<StoredFrame> {
+    return this.of(recordingId).flatMap((file) => file.frames)
+  }
+}
+
+const rowOf = (file: DiskFile): FileRow => ({
+  id: file.id,
+  recordingId: file.recordingId,
+  startMs: file.fragments[0]!.startMs,
+  endMs: Math.max(...file.fragments.map(({ endMs }) => endMs)),
+  bytes: file.size,
+  fragments: file.fragments.length,
+  frames: file.frames.length,
+  sealed: true,
+})
+
+const text = (row: FileRow): string =>
+  [row.id, row.recordingId, row.startMs, row.endMs, row.bytes, row.fragments, row.frames, row.sealed].join(" ")
+
+/** Differences between the rows and the disk; `whole`: nothing is growing, so there may be no other rows. */
+const differences = (
+  rows: ReadonlyArray<FileRow>,
+  files: ReadonlyArray<DiskFile>,
+  whole: boolean,
+): ReadonlyArray<string> => {
+  const wanted = new Map(files.filter((file) => file.sealed).map((file) => [file.id, text(rowOf(file))]))
+  const there = new Map(rows.map((row) => [row.id, text(row)]))
+  const known = new Set(files.map((file) => file.id))
+  return [
+    ...[...wanted].filter(([id, row]) => there.get(id) !== row).map(([id, row]) =>
+      `disk ${row}; row ${there.get(id) ?? "none"}`
+    ),
+    ...[...there].filter(([id]) => whole ? !wanted.has(id) : !known.has(id)).map(([, row]) =>
+      `row ${row}; not on the disk`
+    ),
+  ]
+}
+
+/** Waits until the rows equal the disk, at most 30 s. Answers how long it took, ms. */
+const settle = async (node: NodeProcess, disk: Disk, report: Report, whole: boolean): Promise<number> => {
+  const begun = performance.now()
+  let left: ReadonlyArray<string> = []
+  while (performance.now() - begun < 30_000) {
+    await disk.look()
+    left = differences((await readRows(embeddedUrl(node.data))).files, [...disk.files.values()], whole)
+    if (left.length === 0) return performance.now() - begun
+    await sleep(500)
+  }
+  for (const line of left.slice(0, 10)) report.fault(`the rows do not equal the disk: ${line}`)
+  return performance.now() - begun
+}
+
+/** The session that this life of the node had with a camera, once a key picture was sent in it. */
+const sessionOf = (camera: CameraReport, sinceMs: number): SessionReport | undefined =>
+  camera.sessions.findLast((session) =>
+    session.openedMs >= sinceMs && session.video !== null && session.video.firstKey !== null
+  )
+
+interface Figures {
+  readonly lossMs: Array<number>
+  readonly startMs: Array<number>
+  readonly settleMs: Array<number>
+  duringStart: number
+  beforePicture: number
+  worstLateMs: number
+}
+
+const percentile = (values: ReadonlyArray<number>, part: number): string =>
+  values.length === 0 ?
+    "-" :
+    values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))]!.toFixed(0)
+
+/** What of the pictures sent before the kill is not there, measured in time. */
+const measureLoss = (
+  camera: CameraReport,
+  frames: ReadonlyArray<StoredFrame>,
+  life: { readonly launchedMs: number; readonly killedMs: number; readonly lateMs: number; readonly name: string },
+  figures: Figures,
+  report: Report,
+): void => {
+  const session = sessionOf(camera, life.launchedMs)
+  if (session === undefined || frames.length === 0) {
+    figures.beforePicture++
+    return
+  }
+  const due = dueOf(frames, frameMs)
+  const newest = frames.reduce((most, { frame }) => Math.max(most, frame), -1)
+  const lostFrom = Math.max(newest + 1, session.video!.firstKey!)
+  const lossMs = Math.max(0, life.killedMs - due(lostFrom))
+  figures.lossMs.push(lossMs)
+  const most = lossBoundMs + life.lateMs
+  report.check(
+    lossMs <= most,
+    `${life.name}, ${camera.name}: ${lossMs.toFixed(0)} ms lost before the kill, more than ${
+      most.toFixed(0)
+    } (frames from ${lostFrom})`,
+  )
+}
+
+/** Pauses all recordings, so that nothing grows, and judges everything. */
+const conclude = async (
+  node: NodeProcess,
+  recordings: ReadonlyArray<Recorded>,
+  disk: Disk,
+  figures: Figures,
+  report: Report,
+): Promise<void> => {
+  for (const { recordingId } of recordings) {
+    await node.callSoon("POST", `/record/api/v1/recordings/${recordingId}/toggle`, { enabled: false })
+  }
+  figures.settleMs.push(await settle(node, disk, report, true))
+  report.check(
+    [...disk.files.values()].every((file) => file.sealed),
+    "a file is not sealed although nothing is recorded",
+  )
+  const rows = await readRows(embeddedUrl(node.data))
+  for (const [k, { createdMs, recordingId }] of recordings.entries()) {
+    const query = `start=${new Date(createdMs - 1_000).toISOString()}&end=${new Date(Date.now() + 1_000).toISOString()}`
+    const coverage = (await node.callSoon("GET", `/record/api/v1/recordings/${recordingId}/coverage?${query}`)) as {
+      readonly expectedMs: number
+      readonly recordedMs: number
+      readonly missingMs: number
+      readonly gaps: ReadonlyArray<{ readonly start: string; readonly end: string; readonly cause: string }>
+    }
+    const gaps: ReadonlyArray<LedgerSpan> = coverage.gaps
+      .filter(({ cause }) => cause !== "operator_paused")
+      .map(({ cause, end, start }) => ({ startMs: Date.parse(start), endMs: Date.parse(end), cause }))
+    const own = rows.gaps.filter((gap) => gap.recordingId === recordingId && gap.cause !== "operator_paused")
+    const told = (list: ReadonlyArray<LedgerSpan>) =>
+      list.map((gap) => `${gap.startMs} ${gap.endMs} ${gap.cause}`).join("\n")
+    report.check(
+      told(gaps) === told(own),
+      `camera ${k}: the API tells other gaps than the rows:\n${told(gaps)}\n--\n${told(own)}`,
+    )
+    report.check(
+      coverage.expectedMs === coverage.recordedMs + coverage.missingMs,
+      `camera ${k}: coverage does not add up: ${JSON.stringify({ ...coverage, gaps: coverage.gaps.length })}`,
+    )
+    const verdict = judge(disk.frames(recordingId), gaps, frameMs)
+    for (const fault of verdict.faults) report.fault(`camera ${k}: ${fault}`)
+    for (const missing of verdict.missing) {
+      const ours = missing.causes.every((cause) => cause === "node_down" || cause === "starting")
+      report.check(
+        ours,
+        `camera ${k}: frames ${missing.from} to ${missing.to - 1} are missing for ${missing.causes.join(", ")}`,
+      )
+    }
+    const absent = verdict.missing.reduce((sum, { from, to }) => sum + to - from, 0)
+    report.say(
+      `camera ${k}: ${
+        disk.of(recordingId).length
+      } files, ${verdict.frames} pictures, ${verdict.missing.length} gaps with ${absent} ` +
+        `pictures; wall clock within ${verdict.wallErrorMs.toFixed(0)} ms, gaps within ${
+          verdict.gapErrorMs.toFixed(0)
+        } ms`,
+    )
+  }
+}
+
+interface Scene {
+  readonly node: NodeProcess
+  readonly cameras: Cameras
+  readonly disk: Disk
+  readonly recordings: ReadonlyArray<Recorded>
+}
+
+const life = async (
+  { cameras, disk, node, recordings }: Scene,
+  turn: {
+    readonly number: number
+    readonly duringStart: boolean
+    readonly chance: () => number
+    readonly settle: boolean
+  },
+  figures: Figures,
+  report: Report,
+): Promise<void> => {
+  const lateness = watchLateness()
+  const launchedMs = Date.now()
+  if (!node.running) node.launch()
+  if (turn.duringStart) {
+    figures.duringStart++
+    await sleep(turn.chance() * 1_500)
+  } else {
+    await node.untilHealthy()
+    figures.startMs.push(Date.now() - launchedMs)
+    if (turn.settle) figures.settleMs.push(await settle(node, disk, report, false))
+    await sleep(500 + turn.chance() * 3_500)
+  }
+  const lateMs = lateness.worstMs()
+  figures.worstLateMs = Math.max(figures.worstLateMs, lateMs)
+  lateness.stop()
+  const killedMs = await node.kill()
+  const reports = await cameras.reports()
+  await disk.look()
+  for (const [k, { recordingId }] of recordings.entries()) {
+    const moment = { launchedMs: launchedMs - 20, killedMs, lateMs, name: `kill ${turn.number}` }
+    measureLoss(reports[k]!, disk.frames(recordingId), moment, figures, report)
+  }
+}
+
+/** The whole proof. The folder is kept where it failed. */
+export const proveKills = async (report: Report, options: KillOptions): Promise<void> => {
+  const folder = mkdtempSync(path.join(tmpdir(), "nightjar-kill-"))
+  // PostgreSQL may run under another account.
+  chmodSync(folder, 0o755)
+  const chance = numbers(options.seed)
+  const figures: Figures = { lossMs: [], startMs: [], settleMs: [], duringStart: 0, beforePicture: 0, worstLateMs: 0 }
+  const cameras = await startCameras(options.cameras, ["--sub", "none"])
+  const node = await makeNode(folder, { NIGHTJAR_FILE_MINUTES: "1" })
+  const disk = new Disk(path.join(node.data, "footage"), report)
+  try {
+    await node.start()
+    const recordings: Array<Recorded> = []
+    for (const [k, sourceUrl] of cameras.urls.entries()) {
+      const { password, username } = cameras
+      recordings.push(await record(node, { name: `camera ${k}`, sourceUrl, username, password }))
+    }
+    await sleep(3_000)
+    const scene: Scene = { node, cameras, disk, recordings }
+    for (let number = 1; number <= options.kills; number++) {
+      const duringStart = number > 1 && chance() < 0.15
+      await life(scene, { number, duringStart, chance, settle: number % options.settleEvery === 0 }, figures, report)
+      if (number % 10 === 0) report.say(`${number} kills, ${disk.files.size} files, ${report.faults.length} faults`)
+    }
+    await node.start()
+    await sleep(6_000)
+    await conclude(node, recordings, disk, figures, report)
+    await node.stop()
+    await disk.look()
+    report.say(
+      `${options.kills} kills, ${figures.duringStart} of them during a start; ${figures.lossMs.length} streams cut while delivering, ` +
+        `${figures.beforePicture} before a first picture`,
+    )
+    report.say(
+      `lost before the kill: half ${percentile(figures.lossMs, 0.5)}, 95% ${percentile(figures.lossMs, 0.95)}, most ` +
+        `${percentile(figures.lossMs, 1)} ms (bound ${lossBoundMs} and the machine's lateness, at most ${
+          figures.worstLateMs.toFixed(0)
+        })`,
+    )
+    report.say(
+      `start to healthy: half ${percentile(figures.startMs, 0.5)}, most ${
+        percentile(figures.startMs, 1)
+      } ms; rows equal the disk ` +
+        `${figures.settleMs.length} times, within ${
+          percentile(figures.settleMs, 1)
+        } ms; ${disk.checked.size} files decoded`,
+    )
+  } finally {
+    await node.stop()
+    await cameras.stop()
+    if (report.faults.length === 0) rmSync(folder, { recursive: true, force: true })
+    else report.say(`kept for a look: ${folder}`)
+  }
+}
