@@ -118,7 +118,7 @@ export class Storage extends Context.Service<Storage, {
   ) => ReadonlyArray<SegmentFile>
   /** Bytes `[0, initBytes)`: `ftyp` and `moov`. */
   readonly init: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<Uint8Array, StorageError>
-  /** Opens a file for reading at byte ranges; the handle closes with the scope. */
+  /** Absolute path, for reading at byte ranges; empty where there is no such file. */
   readonly path: (file: Pick<SegmentFile, "id" | "folder">) => string
   readonly parameters: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<TrackParameters, StorageError>
   /** Reads every folder from the disk alone. `repair` cuts torn tails, rebuilds damaged indexes and seals what a dead process left growing. */

@@ -12,7 +12,7 @@ import type { Assignment } from "#media/recorder.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { Vault } from "#schema/vault.ts"
 import { Effect, Option, Redacted, Schema } from "effect"
-import type { LineDisk, LineDiskError } from "./line-log.ts"
+import type { LineDisk, LineDiskError } from "./line-disk.ts"
 
 const maxWithdrawn = 1_000
 
@@ -33,8 +33,8 @@ const Stored = Schema.Struct({
     recordingId: RecordingId,
     recordingToken: RecordingToken,
     enabled: Schema.Boolean,
-    retentionDays: Schema.Number,
-    maxBytes: Schema.Number,
+    retentionDays: Schema.Finite,
+    maxBytes: Schema.Finite,
   })),
 })
 

@@ -12,7 +12,8 @@
  */
 import { JournalEntry } from "#media/recorder.ts"
 import { Effect, Latch, Option, Schema, type Scope } from "effect"
-import { decodeLines, type LineDisk, type LineDiskError, makeLineLog } from "./line-log.ts"
+import type { LineDisk, LineDiskError } from "./line-disk.ts"
+import { decodeLines, makeLineLog } from "./line-log.ts"
 
 /** An entry that has no position yet. */
 export type JournalDraft = JournalEntry extends infer E ?

@@ -20,7 +20,8 @@ import {
   subtract,
   union,
 } from "./ledger.ts"
-import { decodeLines, type LineDisk, type LineDiskError, makeLineLog } from "./line-log.ts"
+import type { LineDisk, LineDiskError } from "./line-disk.ts"
+import { decodeLines, makeLineLog } from "./line-log.ts"
 
 const Line = Schema.Union([
   Schema.TaggedStruct("Expected", { at: Schema.Int }),

@@ -13,7 +13,7 @@ import { Clock, Effect, Scope } from "effect"
 import type { Journal } from "./journal.ts"
 import { type KeptLedger, openLedger, type StoredSpans, toleranceMs } from "./ledger-store.ts"
 import { union } from "./ledger.ts"
-import { type LineDisks, memoryLineDisk } from "./line-log.ts"
+import { type LineDisks, memoryLineDisk } from "./line-disk.ts"
 import type { RecorderParts, RecordingAssignment } from "./recorder.ts"
 
 export interface LedgersOptions {

@@ -11,27 +11,9 @@
  *    after which the oldest are dropped and `overflowed` says so.
  * 4. `rewrite` replaces the file as a whole, by a new file and a rename.
  */
-import { type Duration, Effect, FileSystem, Latch, Path, Schema, type Scope } from "effect"
+import { type Duration, Effect, Latch, type Scope } from "effect"
 import { crc32 } from "node:zlib"
-
-/** The file below; any failure is tried again. */
-export interface LineDisk {
-  /** Empty if there is no file. */
-  readonly load: Effect.Effect<string, LineDiskError>
-  /** Appends and syncs. */
-  readonly append: (text: string) => Effect.Effect<void, LineDiskError>
-  /** Replaces the file atomically and syncs. */
-  readonly replace: (text: string) => Effect.Effect<void, LineDiskError>
-}
-
-export class LineDiskError extends Schema.TaggedError<LineDiskError>()("LineDiskError", {
-  path: Schema.String,
-  detail: Schema.String,
-}) {
-  override get message(): string {
-    return `${this.path}: ${this.detail}`
-  }
-}
+import type { LineDisk } from "./line-disk.ts"
 
 export interface LineLogOptions {
   readonly maxPendingBytes: number
@@ -69,169 +51,137 @@ export const decodeLines = (text: string): { readonly lines: ReadonlyArray<strin
   return { lines, damaged }
 }
 
+class LineQueue implements LineLog {
+  private readonly disk: LineDisk
+  private readonly options: LineLogOptions
+  private pending: Array<string> = []
+  private pendingBytes = 0
+  private rewriting = false
+  private writing = false
+  private dropped = false
+  /** The last write failed and may have left half a line. */
+  private torn = false
+  private size: number
+  private readonly wake = Latch.makeUnsafe(false)
+  private readonly clean = Latch.makeUnsafe(true)
+
+  constructor(disk: LineDisk, initialBytes: number, options: LineLogOptions) {
+    this.disk = disk
+    this.size = initialBytes
+    this.options = options
+  }
+
+  append(lines: ReadonlyArray<string>): void {
+    for (const json of lines) this.hold(encodeLine(json))
+    while (this.pendingBytes > this.options.maxPendingBytes && this.pending.length > 1) {
+      this.pendingBytes -= this.pending.shift()!.length
+      this.dropped = true
+    }
+    this.changed()
+  }
+
+  rewrite(): void {
+    this.rewriting = true
+    this.changed()
+  }
+
+  durable(): boolean {
+    return this.pending.length === 0 && !this.writing && !this.rewriting
+  }
+
+  flush(atMost: Duration.Input): Effect.Effect<boolean> {
+    return Effect.suspend(() =>
+      this.durable() ?
+        Effect.succeed(true) :
+        Effect.timeoutOrElse(Effect.as(this.clean.await, true), {
+          duration: atMost,
+          orElse: () => Effect.succeed(false),
+        })
+    )
+  }
+
+  overflowed(): boolean {
+    return this.dropped
+  }
+
+  bytes(): number {
+    return this.size
+  }
+
+  /** Writes whenever there is something, for ever. */
+  get work(): Effect.Effect<never> {
+    return Effect.gen({ self: this }, function*() {
+      while (true) {
+        yield* this.wake.await
+        this.wake.closeUnsafe()
+        while (!this.durable()) {
+          if (!(yield* this.turn)) yield* Effect.sleep(this.options.retryMs)
+        }
+        this.clean.openUnsafe()
+      }
+    })
+  }
+
+  /** What waits when the process ends in order is written before it does. */
+  get finish(): Effect.Effect<void> {
+    return Effect.suspend(() => this.durable() ? Effect.void : Effect.asVoid(this.turn))
+  }
+
+  private hold(line: string): void {
+    this.pending.push(line)
+    this.pendingBytes += line.length
+  }
+
+  private changed(): void {
+    this.clean.closeUnsafe()
+    this.wake.openUnsafe()
+  }
+
+  /** One write of everything that waits; whether it succeeded. What could not be written is put back in front. */
+  private get turn(): Effect.Effect<boolean> {
+    return Effect.gen({ self: this }, function*() {
+      const taken = this.pending
+      const whole = this.rewriting
+      this.pending = []
+      this.pendingBytes = 0
+      this.rewriting = false
+      this.writing = true
+      // A rewrite tells the present state, which what waits has already changed.
+      const text = whole ?
+        this.options.compacted().map(encodeLine).join("") :
+        (this.torn ? "\n" : "") + taken.join("")
+      const written = yield* (whole ? this.disk.replace(text) : this.disk.append(text)).pipe(
+        Effect.as(true),
+        Effect.catchCause((cause) =>
+          Effect.as(Effect.logWarning("A line log could not be written; it will be tried again", cause), false)
+        ),
+      )
+      this.writing = false
+      this.torn = !written && !whole
+      if (written) {
+        this.size = whole ? text.length : this.size + text.length
+        return true
+      }
+      this.rewriting = this.rewriting || whole
+      const waiting = this.pending
+      this.pending = []
+      this.pendingBytes = 0
+      for (const line of [...taken, ...waiting]) this.hold(line)
+      return false
+      // Half a write that goes on behind our back would mix with the next one.
+    }).pipe(Effect.uninterruptible)
+  }
+}
+
 export const makeLineLog = Effect.fnUntraced(
   function*(
     disk: LineDisk,
     initialBytes: number,
     options: LineLogOptions,
   ): Effect.fn.Return<LineLog, never, Scope.Scope> {
-    let pending: Array<string> = []
-    let pendingBytes = 0
-    let rewriting = false
-    let writing = false
-    let dropped = false
-    let torn = false
-    let size = initialBytes
-    const wake = Latch.makeUnsafe(false)
-    const waiters = new Set<() => void>()
-    const durable = () => pending.length === 0 && !writing && !rewriting
-
-    const append = (lines: ReadonlyArray<string>) => {
-      for (const json of lines) {
-        const line = encodeLine(json)
-        pending.push(line)
-        pendingBytes += line.length
-      }
-      while (pendingBytes > options.maxPendingBytes && pending.length > 1) {
-        pendingBytes -= pending.shift()!.length
-        dropped = true
-      }
-      wake.openUnsafe()
-    }
-
-    /** One write of everything that waits. What could not be written is put back in front. */
-    const turn = Effect.gen(function*() {
-      const taken = pending
-      const whole = rewriting
-      pending = []
-      pendingBytes = 0
-      rewriting = false
-      writing = true
-      // A rewrite tells the present state, which what waits has already changed.
-      const text = whole ? options.compacted().map(encodeLine).join("") : (torn ? "\n" : "") + taken.join("")
-      const written = yield* (whole ? disk.replace(text) : disk.append(text)).pipe(
-        Effect.as(true),
-        Effect.catchCause((cause) =>
-          Effect.logWarning("A line log could not be written; it will be tried again", cause).pipe(Effect.as(false))
-        ),
-      )
-      writing = false
-      if (written) {
-        torn = false
-        size = whole ? text.length : size + text.length
-        return true
-      }
-      torn = !whole
-      rewriting = rewriting || whole
-      const waiting = pending
-      pending = taken
-      pendingBytes = taken.reduce((sum, line) => sum + line.length, 0) + waiting.reduce((sum, line) =>
-        sum + line.length, 0)
-      pending.push(...waiting)
-      return false
-      // Half a write that goes on behind our back would mix with the next one.
-    }).pipe(Effect.uninterruptible)
-
-    const loop = Effect.gen(function*() {
-      while (true) {
-        yield* wake.await
-        wake.closeUnsafe()
-        while (!durable()) {
-          if (!(yield* turn)) yield* Effect.sleep(options.retryMs)
-        }
-        for (const done of waiters) done()
-        waiters.clear()
-      }
-    })
-    // What waits when the process ends in order is written before it does.
-    yield* Effect.addFinalizer(() => Effect.suspend(() => durable() ? Effect.void : Effect.asVoid(turn)))
-    yield* Effect.forkScoped(loop)
-
-    const awaitDurable = Effect.callback<boolean>((resume) => {
-      if (durable()) {
-        resume(Effect.succeed(true))
-        return
-      }
-      const done = () => resume(Effect.succeed(true))
-      waiters.add(done)
-      return Effect.sync(() => {
-        waiters.delete(done)
-      })
-    })
-    return {
-      append,
-      rewrite: () => {
-        rewriting = true
-        wake.openUnsafe()
-      },
-      durable,
-      flush: (atMost) =>
-        Effect.suspend(() =>
-          durable() ?
-            Effect.succeed(true) :
-            awaitDurable.pipe(Effect.timeoutOrElse({ duration: atMost, orElse: () => Effect.succeed(false) }))
-        ),
-      overflowed: () => dropped,
-      bytes: () => size,
-    }
-  },
-)
-
-/** The node's own small files. */
-export interface LineDisks {
-  /** `name` is relative to the data folder and made by this room: never by a person. */
-  readonly open: (name: string) => Effect.Effect<LineDisk>
-  /** Names in a folder; none if it is not there. */
-  readonly list: (folder: string) => Effect.Effect<ReadonlyArray<string>>
-  readonly remove: (name: string) => Effect.Effect<void>
-}
-
-/** For as long as the process lives. */
-export const memoryLineDisk = (): LineDisk => {
-  let held = ""
-  return {
-    load: Effect.sync(() => held),
-    append: (text) => Effect.sync(() => void (held += text)),
-    replace: (text) => Effect.sync(() => void (held = text)),
-  }
-}
-
-/** Real files under `root`. Mode 0600: lines name cameras and say what failed. */
-export const fileLineDisks = Effect.fnUntraced(
-  function*(root: string): Effect.fn.Return<LineDisks, never, FileSystem.FileSystem | Path.Path> {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const write = (name: string, text: string, flag: "a" | "w") =>
-      Effect.scoped(Effect.gen(function*() {
-        const handle = yield* fs.open(name, { flag, mode: 0o600 })
-        yield* handle.writeAll(new TextEncoder().encode(text))
-        yield* handle.sync
-      }))
-    const open = (name: string): LineDisk => {
-      const file = path.join(root, name)
-      const folder = path.dirname(file)
-      const wrap = <A, E>(effect: Effect.Effect<A, E>) =>
-        Effect.mapError(effect, (error) => new LineDiskError({ path: file, detail: String(error) }))
-      /** A rename is durable once its folder is. */
-      const syncFolder = Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync))
-      const ready = fs.makeDirectory(folder, { recursive: true })
-      return {
-        load: wrap(Effect.flatMap(fs.exists(file), (there) => there ? fs.readFileString(file) : Effect.succeed(""))),
-        append: (text) => wrap(Effect.andThen(ready, write(file, text, "a"))),
-        replace: (text) =>
-          wrap(Effect.gen(function*() {
-            const temporary = `${file}.new`
-            yield* ready
-            yield* write(temporary, text, "w")
-            yield* fs.rename(temporary, file)
-            yield* syncFolder
-          })),
-      }
-    }
-    return {
-      open: (name) => Effect.sync(() => open(name)),
-      list: (folder) => Effect.orElseSucceed(fs.readDirectory(path.join(root, folder)), () => []),
-      remove: (name) => Effect.ignore(fs.remove(path.join(root, name))),
-    }
+    const queue = new LineQueue(disk, initialBytes, options)
+    yield* Effect.addFinalizer(() => queue.finish)
+    yield* Effect.forkScoped(queue.work)
+    return queue
   },
 )

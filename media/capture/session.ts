@@ -11,15 +11,13 @@
  */
 import type { StreamHealth, StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver, SourceError, SourceListener, SourceOptions } from "#media/source.ts"
-import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause } from "#schema/record.ts"
 import { Clock, Effect, Latch, Random, Semaphore } from "effect"
 import { type KeptAssignment, sameSource } from "./assignments.ts"
 import { makeStreamHub, type StreamHub } from "./hub.ts"
-import { sameParameters } from "./intake.ts"
-import type { Recorder } from "./recorder.ts"
-import { makeRecordingSlot, type OpenRecording } from "./recording-slot.ts"
+import { makeRecordingSlot, type OpenRecording, type RecordingSlot } from "./recording-slot.ts"
 import { causeOf, defaultRetryOptions, planRetry } from "./retry.ts"
+import { StatusBoard } from "./status-board.ts"
 
 export interface SessionOptions {
   readonly requestTimeoutMs: number
@@ -73,78 +71,23 @@ interface RunEnd {
 }
 
 const watchEveryMs = 500
+const frozen = (afterMs: number): RunEnd => ({
+  health: "degraded",
+  cause: "camera_frozen",
+  reason: `no picture for ${afterMs / 1_000} s; connecting anew`,
+})
+const keyless = (afterMs: number): RunEnd => ({
+  health: "degraded",
+  cause: "stream_invalid",
+  reason: `no key picture within ${afterMs / 1_000} s`,
+})
+/** A driver's bug costs a connection, not the stream. */
+const broken: RunEnd = { health: "degraded", cause: "stream_invalid", reason: "internal error in the camera driver" }
 
 const endOf = (error: SourceError): RunEnd => {
   const cause = causeOf[error.reason]
   const health = cause === "auth_failed" ? "authFailed" : cause === "stream_invalid" ? "degraded" : "offline"
   return { health, cause, reason: error.message }
-}
-
-/** What a person sees, and when it changed. */
-class StatusBoard {
-  health: StreamHealth = "registered"
-  reason = ""
-  parameters: TrackParameters | null = null
-  frames = 0
-  lostPackets = 0
-  bytes = 0
-  reconnects = 0
-  lastUnitMs: number | null = null
-  clockOffsetMs: number | null = null
-  private told = ""
-  private toldParameters: TrackParameters | null = null
-  private readonly streamId: StreamStatus["streamId"]
-  private readonly publish: (status: StreamStatus) => void
-  private readonly recorder: () => Recorder | null
-
-  constructor(
-    streamId: StreamStatus["streamId"],
-    publish: (status: StreamStatus) => void,
-    recorder: () => Recorder | null,
-  ) {
-    this.streamId = streamId
-    this.publish = publish
-    this.recorder = recorder
-  }
-
-  status(): StreamStatus {
-    const recorder = this.recorder()
-    const { bytes, clockOffsetMs, frames, health, lastUnitMs, lostPackets, parameters, reconnects, streamId } = this
-    const reason = this.reason === "" ? recorder?.trouble() ?? "" : this.reason
-    const recordingState = recorder?.state() ?? "disabled"
-    return {
-      streamId,
-      health,
-      reason,
-      parameters,
-      recordingState,
-      frames,
-      lostPackets,
-      bytes,
-      reconnects,
-      lastUnitMs,
-      clockOffsetMs,
-    }
-  }
-
-  set(health: StreamHealth, reason: string): void {
-    this.health = health
-    this.reason = reason
-    this.tell()
-  }
-
-  /** Publishes, if there is news. */
-  tell(): void {
-    const status = this.status()
-    const told = `${status.health} ${status.recordingState} ${status.reason}`
-    const parameters = status.parameters
-    const seen = parameters === this.toldParameters ||
-      (parameters !== null && this.toldParameters !== null && sameParameters(parameters, this.toldParameters))
-    if (told === this.told && seen) return
-    this.told = told
-    this.toldParameters = parameters
-    this.publish(status)
-  }
 }
 
 /** One connection's view of what came in. */
@@ -155,190 +98,200 @@ interface RunFacts {
   lastMs: number
 }
 
-export const makeSession = Effect.fnUntraced(function*(parts: SessionParts): Effect.fn.Return<Session> {
-  const { options } = parts
-  const clock = yield* Clock.Clock
-  const { streamId } = parts.initial.assignment
-  let kept = parts.initial
-  let attempt = 0
-  let lossUntil = 0
-  let lossCount = 0
-  let degradedByLoss = false
-  let running: "off" | "record" | "probe" = "off"
-  /** Opened to end the present connection or wait, and look at the settings again. */
-  const again = Latch.makeUnsafe(false)
-  const guard = yield* Semaphore.make(1)
-  const board = new StatusBoard(streamId, parts.publish, () => slot.recorder())
-  const slot = makeRecordingSlot(parts.openRecording, () => board.tell())
-  const mode = (): typeof running =>
-    !kept.assignment.enabled ? "off" : slot.wanted() !== null || hub.viewers() > 0 ? "record" : "probe"
-  const hub: StreamHub = makeStreamHub(() => {
-    if (mode() !== running) again.openUnsafe()
-  })
+type Mode = "off" | "record" | "probe"
 
-  const listen = (facts: RunFacts, onKey: () => void): SourceListener => ({
-    onParameters: (parameters) => {
-      board.parameters = parameters
-      hub.parameters(parameters)
-      slot.wanted()?.intake.parameters(parameters)
-      board.tell()
-    },
-    onUnit: (unit) => {
-      if (facts.units++ === 0) facts.firstMs = unit.arrivalMs
-      facts.lastMs = unit.arrivalMs
-      board.lastUnitMs = unit.arrivalMs
-      board.bytes += unit.data.length
-      if (unit.track === "video") board.frames++
-      if (unit.senderMs !== null) board.clockOffsetMs = unit.senderMs - unit.arrivalMs
-      if (!facts.keySeen && unit.key && unit.track === "video") {
-        facts.keySeen = true
-        onKey()
+class StreamSession implements Session {
+  private readonly parts: SessionParts
+  private readonly clock: Clock.Clock
+  private readonly guard: Semaphore.Semaphore
+  private readonly board: StatusBoard
+  private readonly slot: RecordingSlot
+  readonly hub: StreamHub
+  private kept: KeptAssignment
+  /** Bad runs in a row. */
+  private attempt = 0
+  private running: Mode = "off"
+  /** Opened to end the present connection or wait, and look at the settings again. */
+  private readonly again = Latch.makeUnsafe(false)
+
+  constructor(parts: SessionParts, clock: Clock.Clock, guard: Semaphore.Semaphore) {
+    this.parts = parts
+    this.clock = clock
+    this.guard = guard
+    this.kept = parts.initial
+    const { streamId } = parts.initial.assignment
+    this.board = new StatusBoard(streamId, parts.publish, () => this.slot.recorder())
+    this.slot = makeRecordingSlot(parts.openRecording, () => this.board.tell())
+    this.hub = makeStreamHub(() => {
+      if (this.mode() !== this.running) this.again.openUnsafe()
+    })
+  }
+
+  get run(): Effect.Effect<never> {
+    const begin = Effect.suspend(() => this.slot.set(this.kept.assignment))
+    return Effect.andThen(this.guard.withPermits(1)(begin), Effect.forever(Effect.suspend(() => this.turn())))
+  }
+
+  status(): StreamStatus {
+    return this.board.status()
+  }
+
+  configure(next: KeptAssignment): Effect.Effect<void> {
+    return this.guard.withPermits(1)(Effect.gen({ self: this }, function*() {
+      const previous = this.kept
+      this.kept = next
+      yield* this.slot.set(next.assignment)
+      // May begin in the middle of a connection that viewers keep up.
+      const { parameters } = this.board
+      if (parameters !== null) this.slot.wanted()?.intake.parameters(parameters)
+      if (!sameSource(previous.assignment, next.assignment) || this.mode() !== this.running) {
+        this.attempt = 0
+        this.again.openUnsafe()
       }
-      slot.wanted()?.intake.unit(unit)
-      hub.unit(unit)
-    },
-    onLoss: (packets) => {
-      board.lostPackets += packets
-      lossCount += packets
-      lossUntil = clock.currentTimeMillisUnsafe() + options.degradedMs
-      slot.wanted()?.intake.loss(packets)
-    },
-  })
+      this.board.tell()
+    }))
+  }
+
+  tick(): void {
+    this.slot.recorder()?.tick()
+    this.board.tick(this.clock.currentTimeMillisUnsafe())
+  }
+
+  clockStep(deltaMs: number): void {
+    this.slot.recorder()?.clockStep(deltaMs)
+  }
+
+  close(forGood: boolean): Effect.Effect<void> {
+    return this.guard.withPermits(1)(this.slot.close(forGood))
+  }
+
+  private mode(): Mode {
+    if (!this.kept.assignment.enabled) return "off"
+    return this.slot.wanted() !== null || this.hub.viewers() > 0 ? "record" : "probe"
+  }
+
+  private listen(facts: RunFacts, onKey: () => void): SourceListener {
+    const { board, hub, slot } = this
+    return {
+      onParameters: (parameters) => {
+        board.parameters = parameters
+        hub.parameters(parameters)
+        slot.wanted()?.intake.parameters(parameters)
+        board.tell()
+      },
+      onUnit: (unit) => {
+        if (facts.units++ === 0) facts.firstMs = unit.arrivalMs
+        facts.lastMs = unit.arrivalMs
+        board.lastUnitMs = unit.arrivalMs
+        board.bytes += unit.data.length
+        if (unit.track === "video") board.frames++
+        if (unit.senderMs !== null) board.clockOffsetMs = unit.senderMs - unit.arrivalMs
+        if (!facts.keySeen && unit.key && unit.track === "video") {
+          facts.keySeen = true
+          onKey()
+        }
+        slot.wanted()?.intake.unit(unit)
+        hub.unit(unit)
+      },
+      onLoss: (packets) => {
+        board.lost(packets, this.clock.currentTimeMillisUnsafe() + this.parts.options.degradedMs)
+        slot.wanted()?.intake.loss(packets)
+      },
+    }
+  }
 
   /** Ends when the media stops. Counts its own turns, so that neither a clock step nor a suspended process frightens it. */
-  const watchdog = (facts: RunFacts) =>
-    Effect.gen(function*() {
+  private watchdog(facts: RunFacts): Effect.Effect<RunEnd> {
+    const { firstKeyMs, firstUnitMs, frozenMs } = this.parts.options
+    return Effect.gen({ self: this }, function*() {
       let seen = 0
       let idleMs = 0
       let keylessMs = 0
       while (true) {
         yield* Effect.sleep(watchEveryMs)
         idleMs = facts.units === seen ? idleMs + watchEveryMs : 0
-        const waiting = !facts.keySeen || (slot.wanted()?.intake.awaitingKey() ?? false)
+        const waiting = !facts.keySeen || (this.slot.wanted()?.intake.awaitingKey() ?? false)
         keylessMs = facts.units > 0 && waiting ? keylessMs + watchEveryMs : 0
         seen = facts.units
-        const limit = seen === 0 ? options.firstUnitMs : options.frozenMs
-        if (idleMs >= limit) {
-          const end: RunEnd = {
-            health: "degraded",
-            cause: "camera_frozen",
-            reason: `no picture for ${limit / 1_000} s; connecting anew`,
-          }
-          return end
-        }
-        if (keylessMs >= options.firstKeyMs) {
-          const end: RunEnd = {
-            health: "degraded",
-            cause: "stream_invalid",
-            reason: `no key picture within ${options.firstKeyMs / 1_000} s`,
-          }
-          return end
-        }
+        const limit = seen === 0 ? firstUnitMs : frozenMs
+        if (idleMs >= limit) return frozen(limit)
+        if (keylessMs >= firstKeyMs) return keyless(firstKeyMs)
       }
     })
+  }
 
-  const source = (): SourceOptions => ({
-    url: kept.assignment.url,
-    username: kept.assignment.username,
-    password: kept.assignment.password,
-    transport: kept.assignment.transport,
-    requestTimeoutMs: options.requestTimeoutMs,
-    drainEveryMs: options.drainEveryMs,
-  })
+  private source(): SourceOptions {
+    const { password, transport, url, username } = this.kept.assignment
+    const { drainEveryMs, requestTimeoutMs } = this.parts.options
+    return { url, username, password, transport, requestTimeoutMs, drainEveryMs }
+  }
 
   /** One connection. `null`: it did what it was for, or the settings changed. */
-  const connect = (facts: RunFacts, probing: boolean) => {
+  private connect(facts: RunFacts, probing: boolean): Effect.Effect<RunEnd | null> {
     const probed = Latch.makeUnsafe(false)
-    const listener = listen(facts, () => {
-      if (board.health !== "online") board.set("online", "")
+    const listener = this.listen(facts, () => {
+      if (this.board.health !== "online") this.board.set("online", "")
       if (probing) probed.openUnsafe()
     })
-    return parts.driver.open(source(), listener).pipe(
+    return this.parts.driver.open(this.source(), listener).pipe(
       Effect.catchTag("SourceError", (error) => Effect.succeed(endOf(error))),
-      // A driver's bug costs a connection, not the stream.
       Effect.catchDefect((defect) =>
-        Effect.logError(`Driver defect on stream ${streamId}`, defect).pipe(Effect.as<RunEnd>({
-          health: "degraded",
-          cause: "stream_invalid",
-          reason: "internal error in the camera driver",
-        }))
+        Effect.as(Effect.logError(`Driver defect on stream ${this.kept.assignment.streamId}`, defect), broken)
       ),
-      Effect.raceFirst(watchdog(facts)),
-      Effect.raceFirst(Effect.as(Effect.raceFirst(probed.await, again.await), null)),
+      Effect.raceFirst(this.watchdog(facts)),
+      Effect.raceFirst(Effect.as(Effect.raceFirst(probed.await, this.again.await), null)),
     )
   }
 
-  const ended = (end: RunEnd, facts: RunFacts) =>
-    Effect.gen(function*() {
-      slot.wanted()?.interrupt(end.cause, end.reason)
-      degradedByLoss = false
-      const locked = kept.locked ? "the stored password cannot be opened (another master key?); " : ""
-      board.set(end.health, `${locked}${end.reason}`)
-      const mediaMs = facts.units === 0 ? 0 : Math.max(0, facts.lastMs - facts.firstMs)
-      const plan = planRetry(
-        attempt,
-        { mediaMs, authFailed: end.cause === "auth_failed" },
-        yield* Random.next,
-        defaultRetryOptions,
-      )
-      attempt = plan.attempt
-      board.reconnects++
-      yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${plan.delayMs} ms`)
-      yield* Effect.raceFirst(Effect.sleep(plan.delayMs), again.await)
-    })
-
-  const turn = Effect.gen(function*() {
-    again.closeUnsafe()
-    const what = mode()
-    running = what
-    if (what === "off") {
-      board.set("disabled", "")
-      return yield* again.await
-    }
-    if (board.health === "registered" || board.health === "disabled") board.set("probing", "")
-    const facts: RunFacts = { units: 0, keySeen: false, firstMs: 0, lastMs: 0 }
-    const end = yield* connect(facts, what === "probe")
-    hub.end()
-    if (end !== null) return yield* ended(end, facts)
-    // The settings changed, somebody began or ceased to watch, or the probe has seen enough.
-    slot.wanted()?.interrupt("starting", "connecting anew")
-    if (!facts.keySeen) return
-    attempt = 0
-    if (what === "probe" && mode() === "probe") yield* Effect.raceFirst(Effect.sleep(options.probeEveryMs), again.await)
-  })
-
-  return {
-    hub,
-    status: () => board.status(),
-    run: Effect.andThen(guard.withPermits(1)(Effect.suspend(() => slot.set(kept.assignment))), Effect.forever(turn)),
-    configure: (next) =>
-      guard.withPermits(1)(Effect.gen(function*() {
-        const previous = kept
-        kept = next
-        yield* slot.set(next.assignment)
-        const attached = slot.wanted()
-        // Begins in the middle of a connection that viewers keep up.
-        if (attached !== null && board.parameters !== null) attached.intake.parameters(board.parameters)
-        if (!sameSource(previous.assignment, next.assignment) || mode() !== running) {
-          attempt = 0
-          again.openUnsafe()
-        }
-        board.tell()
-      })),
-    tick: () => {
-      slot.recorder()?.tick()
-      const lossy = clock.currentTimeMillisUnsafe() < lossUntil
-      if (lossy && board.health === "online") {
-        degradedByLoss = true
-        board.set("degraded", `${lossCount} packets lost in the last seconds`)
-      } else if (!lossy) {
-        lossCount = 0
-        if (degradedByLoss) board.set("online", "")
-        degradedByLoss = false
-      }
-      board.tell()
-    },
-    clockStep: (deltaMs) => slot.recorder()?.clockStep(deltaMs),
-    close: (forGood) => guard.withPermits(1)(slot.close(forGood)),
+  /** Until the time has passed or the settings change. */
+  private pause(ms: number): Effect.Effect<void> {
+    return Effect.asVoid(Effect.timeoutOption(this.again.await, ms))
   }
-})
+
+  private ended(end: RunEnd, facts: RunFacts): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      this.slot.wanted()?.interrupt(end.cause, end.reason)
+      const locked = this.kept.locked ? "the stored password cannot be opened (another master key?); " : ""
+      this.board.set(end.health, `${locked}${end.reason}`)
+      const mediaMs = facts.units === 0 ? 0 : Math.max(0, facts.lastMs - facts.firstMs)
+      const outcome = { mediaMs, authFailed: end.cause === "auth_failed" }
+      const plan = planRetry(this.attempt, outcome, yield* Random.next, defaultRetryOptions)
+      this.attempt = plan.attempt
+      this.board.reconnects++
+      const { streamId } = this.kept.assignment
+      yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${plan.delayMs} ms`)
+      yield* this.pause(plan.delayMs)
+    })
+  }
+
+  private turn(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      const { board } = this
+      this.again.closeUnsafe()
+      this.running = this.mode()
+      if (this.running === "off") {
+        board.set("disabled", "")
+        yield* this.again.await
+        return
+      }
+      if (board.health === "registered" || board.health === "disabled") board.set("probing", "")
+      const facts: RunFacts = { units: 0, keySeen: false, firstMs: 0, lastMs: 0 }
+      const probing = this.running === "probe"
+      const end = yield* this.connect(facts, probing)
+      this.hub.end()
+      if (end !== null) {
+        yield* this.ended(end, facts)
+        return
+      }
+      // The settings changed, somebody began or ceased to watch, or the probe has seen enough.
+      this.slot.wanted()?.interrupt("starting", "connecting anew")
+      if (facts.keySeen) this.attempt = 0
+      if (facts.keySeen && probing && this.mode() === "probe") yield* this.pause(this.parts.options.probeEveryMs)
+    })
+  }
+}
+
+export const makeSession = (parts: SessionParts): Effect.Effect<Session> =>
+  Effect.gen(function*() {
+    return new StreamSession(parts, yield* Clock.Clock, yield* Semaphore.make(1))
+  })

@@ -21,7 +21,7 @@ import { Clock, Effect, FiberMap, Latch, PubSub, Random, Semaphore, Stream } fro
 import { type KeptAssignment, loadAssignments, sameAssignment } from "./assignments.ts"
 import { makeJournal } from "./journal.ts"
 import { makeLedgers } from "./ledgers.ts"
-import type { LineDisks } from "./line-log.ts"
+import type { LineDisks } from "./line-disk.ts"
 import { makeRecorder, type RecorderOptions } from "./recorder.ts"
 import type { OpenRecording } from "./recording-slot.ts"
 import { runRetention } from "./retention.ts"

@@ -23,7 +23,7 @@ import { parseArgs } from "node:util"
 import type { CameraReport } from "../camera-simulator/camera.ts"
 import { benchFolder } from "../camera-simulator/footage.ts"
 import { coverage, type FrameMark, framesOfMp4 } from "../camera-simulator/frames.ts"
-import { type NodeProcess, startNode } from "./node-process.ts"
+import { type NodeProcess, startNode } from "../harness/node-process.ts"
 import { cpuSeconds, memoryBytes } from "./usage.ts"
 
 const { values } = parseArgs({

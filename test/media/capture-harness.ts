@@ -2,7 +2,7 @@
  * A node without a disk and without a network: a camera, a storage and a vault that do what a test tells them, on the test's
  * clock. What the camera sent and what the storage took is kept for the checker.
  */
-import type { LineDisk, LineDisks } from "#media/capture/line-log.ts"
+import type { LineDisk, LineDisks } from "#media/capture/line-disk.ts"
 import { defaultRecorderOptions, type RecorderOptions } from "#media/capture/recorder.ts"
 import { defaultSessionOptions } from "#media/capture/session.ts"
 import { makeSupervisor } from "#media/capture/supervisor.ts"

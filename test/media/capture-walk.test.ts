@@ -3,7 +3,7 @@
  * kills in the middle of it. After every step everything that was expected is recorded or has a cause. A walk that fails names its
  * seed.
  */
-import type { LineDiskError } from "#media/capture/line-log.ts"
+import type { LineDiskError } from "#media/capture/line-disk.ts"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Random } from "effect"
 import { TestClock } from "effect/testing"

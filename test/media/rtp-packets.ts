@@ -1,12 +1,4 @@
-/** Hand-made RTP packets and a deterministic source of numbers, for tests. */
-
-/** Numbers in [0, 1) from a seed (mulberry32). */
-const seeded = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-}
+/** Hand-made RTP packets, for tests. */
 
 export interface PacketOptions {
   readonly sequence: number
