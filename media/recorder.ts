@@ -10,7 +10,7 @@
  */
 import type { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
-import { LedgerGap, type RecordingState, SegmentFile } from "#schema/record.ts"
+import { LedgerGap, type RecordingState, SegmentFile, type StreamRole } from "#schema/record.ts"
 import { Context, type Effect, type Redacted, Schema, type Stream } from "effect"
 
 /** What this node should do with one stream of one camera. Written whole; the newest epoch wins. */
@@ -18,6 +18,10 @@ export interface Assignment {
   readonly streamId: StreamId
   readonly cameraId: CameraId
   readonly channelId: ChannelId
+  /** Names for people and the part of the stream; footage carries them, for a time when nothing else tells. */
+  readonly cameraName: string
+  readonly channelName: string
+  readonly role: StreamRole
   /** A key of the driver registry. */
   readonly driver: "rtsp"
   readonly url: string

@@ -12,6 +12,9 @@ export const uuid7From = (ms: number, word: () => number): string => {
   }`
 }
 
+/** When a UUIDv7 was made, epoch milliseconds. */
+export const uuid7Time = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+
 /** 48 bits of milliseconds, 74 bits of randomness; sorts by the time it was made. */
 export const uuid7: Effect.Effect<string> = Effect.gen(function*() {
   const ms = yield* Clock.currentTimeMillis

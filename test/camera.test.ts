@@ -68,6 +68,8 @@ const row: CaptureRow = {
   cameraPassword: `camera/${cameraId}/password=of the camera`,
   streamUsername: null,
   streamPassword: null,
+  cameraName: "Front door",
+  channelName: "Channel 1",
 }
 const plan = {
   recordingId: RecordingId.make(uuid(5)),
@@ -115,7 +117,10 @@ describe("stream tokens", () => {
   const identity = Layer.succeed(NodeIdentity, { nodeId, createdMs: 0, signing: key, transfer: key })
   const opened = { sessionId: "s", uri: "/replay/api/v1/hls/s/master.m3u8" }
   const replays = Layer.succeed(Replays, { open: () => Effect.succeed(opened) } as unknown as Replays["Service"])
-  const planned = Layer.succeed(RecordingPlans, { ofCameras: () => Effect.succeed([plan]) })
+  const planned = Layer.succeed(RecordingPlans, {
+    ofCameras: () => Effect.succeed([plan]),
+    strangers: () => Effect.succeed(new Set()),
+  })
   const layer = Access.layer.pipe(Layer.provide([cameras, identity, replays, planned]))
 
   it.effect("open one stream for one session, for five minutes", () =>

@@ -230,6 +230,38 @@ it.live(
   120_000,
 )
 
+it.live("a database that knows nothing of what is recorded stops none of it", () =>
+  Effect.gen(function*() {
+    const postgres = yield* server
+    const url = yield* postgres.start
+    const dataFolder = yield* folder
+    const media = fakeMedia()
+    const first = yield* node({ url, dataFolder, media })
+    const camera = yield* first.cameras.create(front)
+    const recording = yield* first.recordings.create({ channelId: camera.channels[0]!.id })
+    const before = new Map(media.assignments)
+    yield* first.end
+
+    // As a backup from before the recording was made has it, then one from before the camera was.
+    for (const table of ["recording", "camera"] as const) {
+      const quiet = yield* node({ url, dataFolder, media, quiet: true })
+      yield* quiet.sql`DELETE FROM ${quiet.sql(table)}`
+      yield* quiet.sql`DELETE FROM recording_gone`
+      yield* quiet.sql`DELETE FROM camera_gone`
+      yield* quiet.end
+      const calls = media.calls.length
+      const next = yield* node({ url, dataFolder, media })
+      // A camera that is known is started by the first round; of one that is not, nothing can be seen to happen.
+      yield* table === "camera" ?
+        Effect.sleep("1 second") :
+        eventually("its start", Effect.sync(() => media.calls.length), (now) => now >= calls + 2)
+      yield* next.end
+      assert.deepStrictEqual(media.assignments, before)
+    }
+    assert.deepStrictEqual(media.calls.filter((call) => call.startsWith("withdraw")), [])
+    assert.strictEqual([...before.values()].filter((one) => one.recording?.recordingId === recording.id).length, 1)
+  }))
+
 it.live("a restart of control stops nothing; what was deleted meanwhile is withdrawn after a successful read", () =>
   Effect.gen(function*() {
     const postgres = yield* server

@@ -4,6 +4,7 @@
  *
  * Invariants
  * 1. Nothing is withdrawn but after a successful read of ownership, cameras and recordings: an outage stops no capture.
+ *    Nor is what the database has never heard of: a lost or older database is no deletion.
  * 2. One camera that does not start does not hold up the others, and is tried again at the next round.
  */
 import { CameraActor } from "#actors/protocol/camera.ts"
@@ -60,7 +61,9 @@ export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>)
   const planned = cameras.length === 0 ? [] : yield* plans.ofCameras(cameras.map((camera) => camera.id))
   const known = new Set(cameras.map((camera) => camera.id))
 
-  const foreign = assigned.filter((assignment) => !known.has(assignment.cameraId))
+  const elsewhere = assigned.filter((assignment) => !known.has(assignment.cameraId))
+  const strangers = yield* store.strangers(elsewhere.map((assignment) => assignment.cameraId))
+  const foreign = elsewhere.filter((assignment) => !strangers.has(assignment.cameraId))
   yield* Effect.forEach(foreign, (assignment) =>
     supervisor.withdraw(assignment.streamId, assignment.epoch).pipe(
       Effect.tap(

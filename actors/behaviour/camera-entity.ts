@@ -26,7 +26,10 @@ import { compose } from "./camera-assignment.ts"
 /** Longest wait of a handler: several statements and a write to the local disk; more means that something is away. */
 const handlerLimit = Duration.seconds(10)
 
-/** Assigns what the database says of the camera, and withdraws what it no longer says. */
+/**
+ * Assigns what the database says of the camera, and withdraws what it no longer says. Streams and recordings that it has never
+ * heard of go on as they are: a lost or older database is no deletion.
+ */
 export const reconcile = Effect.fnUntraced(
   function*(slot: Slot, id: CameraId) {
     const [ownership, store, plans, supervisor] = yield* Effect.all([
@@ -42,9 +45,24 @@ export const reconcile = Effect.fnUntraced(
       plans.ofCameras([id]),
       supervisor.assignments,
     ])
-    const wanted = yield* compose(rows, planned, { nodeId: ownership.nodeId, epoch })
+    const composed = yield* compose(rows, planned, { nodeId: ownership.nodeId, epoch })
+    const own = current.filter((assignment) => assignment.cameraId === id)
+    const recorded = new Map(
+      own.flatMap(({ recording, streamId }) => recording === null ? [] : [[streamId, recording]]),
+    )
+    const unheard = yield* plans.strangers(
+      composed.flatMap((one) => one.recording === null ? recorded.get(one.streamId)?.recordingId ?? [] : []),
+    )
+    const wanted = composed.map((assignment) => {
+      const recording = assignment.recording ?? recorded.get(assignment.streamId) ?? null
+      return recording === null || assignment.recording !== null || !unheard.has(recording.recordingId) ?
+        assignment :
+        { ...assignment, recording }
+    })
     const kept = new Set(wanted.map((assignment) => assignment.streamId))
-    const gone = current.filter((assignment) => assignment.cameraId === id && !kept.has(assignment.streamId))
+    const left = own.filter((assignment) => !kept.has(assignment.streamId))
+    const strangers = yield* store.strangers(left.map((assignment) => assignment.streamId))
+    const gone = left.filter((assignment) => !strangers.has(assignment.streamId))
     yield* Effect.forEach(wanted, (assignment) => supervisor.assign(assignment), { discard: true })
     yield* Effect.forEach(gone, (assignment) => supervisor.withdraw(assignment.streamId, epoch), { discard: true })
   },

@@ -5,5 +5,5 @@ import { Effect, Layer } from "effect"
 
 export const layer = Layer.effect(
   RecordingPlans,
-  Effect.map(RecordStore, (store) => RecordingPlans.of({ ofCameras: store.plans })),
+  Effect.map(RecordStore, (store) => RecordingPlans.of({ ofCameras: store.plans, strangers: store.strangers })),
 )

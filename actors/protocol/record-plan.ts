@@ -3,7 +3,7 @@
  * camera slice where a channel is, and the camera slice asks the record slice what is wanted of it: neither needs the other
  * to be built first.
  */
-import type { CameraId } from "#schema/common.ts"
+import type { CameraId, RecordingId } from "#schema/common.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { RecordingPlan } from "#schema/record-config.ts"
 import { Context, type Effect } from "effect"
@@ -13,4 +13,8 @@ export class RecordingPlans extends Context.Service<RecordingPlans, {
   readonly ofCameras: (
     cameraIds: ReadonlyArray<CameraId>,
   ) => Effect.Effect<ReadonlyArray<RecordingPlan>, DependencyUnavailable>
+  /** Of these, the recordings that the database has never heard of: neither there nor deleted. */
+  readonly strangers: (
+    ids: ReadonlyArray<RecordingId>,
+  ) => Effect.Effect<ReadonlySet<RecordingId>, DependencyUnavailable>
 }>()("nightjar/actors/RecordingPlans") {}

@@ -69,11 +69,21 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
       answered(
         Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),
       ),
+    strangers: (ids: ReadonlyArray<CameraId | StreamId>) =>
+      ids.length === 0 ? Effect.succeed(new Set<string>()) : answered(Effect.map(
+        sql<{ readonly id: string }>`
+          SELECT told.id FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb) AS told (id)
+          WHERE NOT EXISTS (SELECT 1 FROM camera WHERE camera.id = told.id::uuid)
+            AND NOT EXISTS (SELECT 1 FROM camera_stream WHERE camera_stream.id = told.id::uuid)
+            AND NOT EXISTS (SELECT 1 FROM camera_gone WHERE camera_gone.id = told.id::uuid)`,
+        (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
+      )),
     captures: (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
       answered(sql<CaptureRow>`
         SELECT c.id AS "cameraId", h.id AS "channelId", s.id AS "streamId", c.driver, s.role, s.source_url AS url,
           s.transport, c.enabled AND h.active AND s.enabled AS enabled, c.username AS "cameraUsername",
-          c.sealed_password AS "cameraPassword", s.username AS "streamUsername", s.sealed_password AS "streamPassword"
+          c.sealed_password AS "cameraPassword", s.username AS "streamUsername", s.sealed_password AS "streamPassword",
+          c.name AS "cameraName", h.name AS "channelName"
         FROM camera_stream s JOIN camera_channel h ON h.id = s.channel_id JOIN camera c ON c.id = h.camera_id
         WHERE ${captured(scope)} ORDER BY s.id`),
     versions: (slots: ReadonlyArray<Slot>) =>

@@ -174,4 +174,6 @@ export interface CaptureRow {
   readonly cameraPassword: string | null
   readonly streamUsername: string | null
   readonly streamPassword: string | null
+  readonly cameraName: string
+  readonly channelName: string
 }

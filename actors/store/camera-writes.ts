@@ -13,6 +13,7 @@ import {
 import type { CameraId, ChannelId, EpochMs, StreamId } from "#schema/common.ts"
 import type { StaleEpoch } from "#schema/ownership.ts"
 import { type DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
+import { uuid7Time } from "#schema/uuid.ts"
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
@@ -113,12 +114,14 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
       writer,
       Effect.gen(function*() {
         const now = new Date(writer.nowMs)
+        // One that is recreated from its footage is as old as it was.
+        const made = new Date(uuid7Time(camera.id))
         yield* sql`
         INSERT INTO camera (id, slot, home_node_id, name, description, driver, enabled, username, sealed_password, position,
           status, reason, created_at, updated_at, version)
         SELECT ${camera.id}::text::uuid, ${writer.slot}, ${camera.homeNodeId}::text::uuid, ${camera.name},
           ${camera.description}, ${camera.driver}, ${camera.enabled}, ${camera.username}, ${camera.sealedPassword},
-          coalesce(max(position) + 1, 0), 'registered', '', ${now}, ${now}, 1 FROM camera`
+          coalesce(max(position) + 1, 0), 'registered', '', ${made}, ${now}, 1 FROM camera`
         yield* Effect.forEach(
           camera.channels,
           (channel, index) => parts.insertChannel(writer.nowMs, camera.id, channel, index + 1),

@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. What a person changes of a recording is written under the epoch of its slot (`fenced`); a stale owner writes nothing.
- * 2. A recording that is being deleted is found by nobody but `deleting`, and keeps nothing but its footage.
+ * 2. A recording was created when its id was made: one that is recreated from its footage is as old as it was.
+ * 3. A recording that is being deleted is found by nobody but `deleting`, and keeps nothing but its footage.
  */
 import type { CameraId, EpochMs, Interval, NodeId, RecordingId, RecordingToken } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
@@ -21,6 +22,7 @@ import {
   type RecordingSettingsUpdate,
 } from "#schema/record-config.ts"
 import type { RecordingState } from "#schema/record.ts"
+import { uuid7Time } from "#schema/uuid.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
@@ -75,6 +77,8 @@ export class RecordStore extends Context.Service<RecordStore, {
     after: RecordingId | null,
   ) => Read<ReadonlyArray<StoredRecording>>
   readonly get: (by: { readonly id: RecordingId } | { readonly token: RecordingToken }) => Read<StoredRecording | null>
+  /** Of these, those that the database has never heard of: neither there, nor being deleted, nor deleted. */
+  readonly strangers: (ids: ReadonlyArray<RecordingId>) => Read<ReadonlySet<RecordingId>>
   readonly plans: (cameraIds: ReadonlyArray<CameraId>) => Read<ReadonlyArray<RecordingPlan>>
   readonly insert: (writer: Writer, recording: NewRecording) => Write<void, RecordingExists | RecordingChannelNotFound>
   readonly update: (
@@ -173,6 +177,14 @@ const reading = (sql: SqlClient.SqlClient) => ({
             })),
         ),
       ),
+  strangers: (ids: ReadonlyArray<RecordingId>): Read<ReadonlySet<RecordingId>> =>
+    ids.length === 0 ? Effect.succeed(new Set()) : answered(Effect.map(
+      sql<{ readonly id: RecordingId }>`
+        SELECT told.id FROM jsonb_array_elements_text(${JSON.stringify(ids)}::text::jsonb) AS told (id)
+        WHERE NOT EXISTS (SELECT 1 FROM recording WHERE recording.id = told.id::uuid)
+          AND NOT EXISTS (SELECT 1 FROM recording_gone WHERE recording_gone.id = told.id::uuid)`,
+      (rows) => new Set(rows.map((row) => row.id)),
+    )),
   deleting: (slots: ReadonlyArray<Slot>, limit: number): Read<ReadonlyArray<RecordingId>> =>
     slots.length === 0 ? Effect.succeed([]) : answered(Effect.map(
       sql<{ readonly id: RecordingId }>`
@@ -223,7 +235,7 @@ const writing = (sql: SqlClient.SqlClient) => {
         VALUES (${made.id}, ${made.recordingToken}, ${writer.slot}, ${made.cameraId}, ${made.channelId}, ${made.role},
           ${made.mode}, ${made.enabled}, 'waiting', '', ${made.retentionDays}, ${made.maxBytes}, ${made.preEventSeconds},
           ${made.postEventSeconds}, ${made.schedule === null ? null : JSON.stringify(made.schedule)}::text::jsonb,
-          ${new Date(writer.nowMs)}, ${new Date(writer.nowMs)}, 1)`.pipe(
+          ${new Date(uuid7Time(made.id))}, ${new Date(writer.nowMs)}, 1)`.pipe(
           Effect.mapError((error) => {
             if (violates(error, "recording_stream")) {
               return new RecordingExists({ channelId: made.channelId, role: made.role })

@@ -10,6 +10,7 @@
  */
 import type { Assignment } from "#media/recorder.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import { StreamRole } from "#schema/record.ts"
 import type { Vault } from "#schema/vault.ts"
 import { Effect, Option, Redacted, Schema } from "effect"
 import type { LineDisk, LineDiskError } from "./line-disk.ts"
@@ -20,6 +21,10 @@ const Stored = Schema.Struct({
   streamId: StreamId,
   cameraId: CameraId,
   channelId: ChannelId,
+  /** Files of earlier versions do not have these three. */
+  cameraName: Schema.optionalKey(Schema.String),
+  channelName: Schema.optionalKey(Schema.String),
+  role: Schema.optionalKey(StreamRole),
   driver: Schema.Literal("rtsp"),
   url: Schema.String,
   username: Schema.NullOr(Schema.String),
@@ -82,8 +87,8 @@ export const sameAssignment = (a: Assignment, b: Assignment): boolean => {
     (r !== null && s !== null && r.recordingId === s.recordingId && r.recordingToken === s.recordingToken &&
       r.enabled === s.enabled && r.retentionDays === s.retentionDays && r.maxBytes === s.maxBytes)
   return recording && sameSource(a, b) && a.cameraId === b.cameraId && a.channelId === b.channelId &&
-    a.nodeId === b.nodeId &&
-    a.epoch === b.epoch
+    a.nodeId === b.nodeId && a.epoch === b.epoch && a.cameraName === b.cameraName && a.channelName === b.channelName &&
+    a.role === b.role
 }
 
 export const loadAssignments = Effect.fnUntraced(
@@ -100,7 +105,7 @@ export const loadAssignments = Effect.fnUntraced(
       const password = sealed === null ? null : yield* Effect.option(vault.open(contextOf(stored.streamId), sealed))
       const opened = password === null ? null : Option.getOrNull(password)
       kept.set(stored.streamId, {
-        assignment: { ...stored, password: opened },
+        assignment: { cameraName: "", channelName: "", role: "main", ...stored, password: opened },
         sealed,
         locked: sealed !== null && opened === null,
       })
