@@ -6,7 +6,7 @@
  * 2. A fragment is independent of its file and of its position in it: offsets are relative to its own `moof`.
  * 3. Decode times never go back within a builder; video decode time equals the earliest presentation time of what follows
  *    (composition offsets may be negative), so a fragment's decode interval is also its presentation interval.
- * 4. Payload is never copied: `Fragment.parts` are views of the access units' bytes (small audio frames excepted).
+ * 4. What is pushed is copied, once, into memory that goes from builder to disk and back (`fragment-memory.ts`).
  * 5. Every fragment carries its own index line (see `fragment-box.ts`), every file its identity (`identity-box.ts`).
  */
 import type { EpochMs } from "#schema/common.ts"

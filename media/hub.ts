@@ -3,7 +3,7 @@
  * `media/capture/hub.ts`.
  *
  * Invariants
- * 1. Consumers share the bytes of a unit; nothing is copied for them.
+ * 1. What consumers get they may keep: one copy of each unit, which all of them share.
  * 2. A consumer has a bound. One that does not keep up loses whole groups of pictures: after a loss it goes on with a key
  *    picture, and never sees half a group without its beginning.
  * 3. A consumer never slows down the camera, the recording or another consumer.

@@ -8,10 +8,11 @@
  * 3. Each file tells by itself what it is: losing every database loses no footage.
  * 4. A fragment lasts at most 1 s (a single longer picture excepted) and each group of pictures begins a new one.
  */
-import type { EpochMs, RecordingId } from "#schema/common.ts"
+import type { CameraId, EpochMs, RecordingId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
-import type { GapCause, SegmentFile } from "#schema/record.ts"
+import type { GapCause, SegmentFile, StreamRole } from "#schema/record.ts"
 import { Context, type Effect, Schema } from "effect"
+import type { FragmentTable } from "./storage/fragment-table.ts"
 
 /** Why something could not be written or read. `cause` is what the gap ledger will say. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
@@ -26,9 +27,14 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
   }
 }
 
-/** A fragment ready to be written: `moof` and `mdat` (ISO/IEC 14496-12, 8.8), in the order of `parts`. */
+/**
+ * A fragment ready to be written: `moof` and `mdat` (ISO/IEC 14496-12, 8.8) behind its index line. It has one holder at a time, who
+ * hands it on or releases it.
+ */
 export interface Fragment {
-  readonly parts: ReadonlyArray<Uint8Array>
+  readonly data: Uint8Array
+  /** `data` is not needed any more: its memory will hold something else. Where this is forgotten, it is garbage. */
+  readonly release: () => void
   readonly bytes: number
   readonly startMs: EpochMs
   readonly endMs: EpochMs
@@ -61,18 +67,41 @@ export interface FileIdentity
   extends Pick<SegmentFile, "recordingId" | "recordingToken" | "streamId" | "channelId" | "nodeId" | "epoch">
 {}
 
+/** What footage tells of its camera besides: enough to make that camera again. */
+export interface FileOrigin {
+  readonly cameraId: CameraId
+  readonly cameraName: string
+  readonly channelName: string
+  readonly role: StreamRole
+}
+
 /** An open, growing file. Used by one fiber. */
 export interface FileWriter {
   readonly file: () => SegmentFile
   /**
    * Queues a fragment; returns at once. Double-buffered: `false` when the disk is so far behind that the queue (its bound in
-   * bytes is an option of the layer) is full, and the fragment was not taken.
+   * bytes is an option of the layer) is full, and the fragment was not written. It is released either way.
    */
   readonly append: (fragment: Fragment) => boolean
   /** Fails once, with the first error of a queued write; never completes otherwise. */
   readonly failure: Effect.Effect<never, StorageError>
   /** Writes what is queued, syncs, marks the file sealed. */
   readonly seal: Effect.Effect<SegmentFile, StorageError>
+}
+
+/** Something in a storage folder that is not ours; it stays as it is. */
+export interface StrangeFile {
+  readonly folder: string
+  readonly path: string
+  /** One line for a person. */
+  readonly reason: string
+}
+
+/** How a scan goes on. */
+export interface ScanTold {
+  /** Directories of recordings, of all folders that answer. */
+  readonly progress?: (done: number, total: number) => void
+  readonly strange?: (file: StrangeFile) => void
 }
 
 /** What `scan` found of one recording on one folder. */
@@ -108,21 +137,30 @@ export class Storage extends Context.Service<Storage, {
     identity: FileIdentity,
     parameters: TrackParameters,
     first: { readonly sequence: number; readonly startMs: EpochMs },
+    origin?: FileOrigin,
   ) => Effect.Effect<FileWriter, StorageError>
   /** Whole index of a file, in order; reads only what it has not cached. */
   readonly index: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<ReadonlyArray<IndexEntry>, StorageError>
+  /** The same of several files, in the order of `files` and without an object a fragment; the error where one cannot be read. */
+  readonly fragments: (
+    files: ReadonlyArray<Pick<SegmentFile, "id" | "folder">>,
+  ) => Effect.Effect<ReadonlyArray<FragmentTable | StorageError>>
   /** Files of a recording that overlap the interval, by start time; from memory, never from PostgreSQL. */
   readonly files: (
     recordingId: RecordingId,
     interval: { readonly start: EpochMs; readonly end: EpochMs },
   ) => ReadonlyArray<SegmentFile>
+  /** Recordings that have files here; from memory. */
+  readonly recordings: () => ReadonlyArray<RecordingId>
+  /** From a file's own header; null in a file of an earlier version. */
+  readonly origin: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<FileOrigin | null, StorageError>
   /** Bytes `[0, initBytes)`: `ftyp` and `moov`. */
   readonly init: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<Uint8Array, StorageError>
   /** Absolute path, for reading at byte ranges; empty where there is no such file. */
   readonly path: (file: Pick<SegmentFile, "id" | "folder">) => string
   readonly parameters: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<TrackParameters, StorageError>
   /** Reads every folder from the disk alone. `repair` cuts torn tails, rebuilds damaged indexes and seals what a dead process left growing. */
-  readonly scan: (options: { readonly repair: boolean }) => Effect.Effect<ReadonlyArray<ScannedFile>, StorageError>
+  readonly scan: (options: { readonly repair: boolean } & ScanTold) => Effect.Effect<ReadonlyArray<ScannedFile>, StorageError>
   /** Deletes by age, then, while a folder is below its floor, the oldest file of the recording that is furthest over its fair share. Returns what went. */
   readonly enforceRetention: (policies: ReadonlyArray<RetentionPolicy>) => Effect.Effect<ReadonlyArray<SegmentFile>>
   readonly remove: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<void, StorageError>

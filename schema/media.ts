@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. Video time is counted in ticks of 90 kHz, audio time in ticks of its sample rate; names say so (`Ticks`, `_90k`).
- * 2. An access unit's bytes are immutable and may be kept: consumers share them without copying.
+ * 2. An access unit's bytes are valid until the callback that brings it returns: whoever keeps them copies them.
  */
 import { Schema } from "effect"
 import type { EpochMs } from "./common.ts"

@@ -1,10 +1,11 @@
 /**
- * One stream's hub (the door: `media/hub.ts`): what comes in is handed to every consumer at once, by reference.
+ * One stream's hub (the door: `media/hub.ts`): what comes in is handed to every viewer at once.
  *
  * Invariants
- * 1. Without viewers a unit costs one array push; the newest group of pictures is kept for whoever comes: at most
- *    `maxGroupBytes` and `maxGroupUnits`, else none of it (half a group is of no use).
- * 2. A viewer's queue holds at most its own bounds. On overflow everything in it is dropped, and what follows up to the next
+ * 1. The newest group of pictures is kept for whoever comes, in memory that the next group uses again: at most `maxGroupBytes`
+ *    and `maxGroupUnits`, else none of it (half a group is of no use).
+ * 2. What a viewer gets are copies that all viewers share and may keep.
+ * 3. A viewer's queue holds at most its own bounds. On overflow everything in it is dropped, and what follows up to the next
  *    key picture too.
  */
 import type { LiveBounds, LiveItem, LiveView } from "#media/hub.ts"
@@ -14,6 +15,7 @@ import { Effect, Latch } from "effect"
 /** Ten seconds of 12 Mbit/s. */
 const maxGroupBytes = 16 * 1024 * 1024
 const maxGroupUnits = 2_000
+const growthBytes = 64 * 1024
 
 export interface StreamHub {
   readonly parameters: (parameters: TrackParameters) => void
@@ -81,25 +83,55 @@ const makeSeat = (
   }
 }
 
+const copyOf = (unit: AccessUnit): AccessUnit => ({ ...unit, data: Uint8Array.from(unit.data) })
+
+/** The newest group of pictures. */
+class Group {
+  private bytes: Buffer = Buffer.alloc(0)
+  private end = 0
+  /** Units whose bytes stand in `bytes`, one behind the other. */
+  private members: Array<AccessUnit> = []
+  private whole = false
+
+  get units(): ReadonlyArray<AccessUnit> {
+    return this.members.map(copyOf)
+  }
+
+  forget(): void {
+    this.restart(false)
+  }
+
+  add(unit: AccessUnit): void {
+    if (unit.track === "video" && unit.key) this.restart(true)
+    if (!this.whole) return
+    const end = this.end + unit.data.length
+    if (end > maxGroupBytes || this.members.length === maxGroupUnits) return this.forget()
+    if (end > this.bytes.length) this.grow(end)
+    this.bytes.set(unit.data, this.end)
+    this.members.push({ ...unit, data: this.bytes.subarray(this.end, end) })
+    this.end = end
+  }
+
+  private restart(whole: boolean): void {
+    this.members = []
+    this.end = 0
+    this.whole = whole
+  }
+
+  /** The units so far keep their views of the old memory, which goes when the group does. */
+  private grow(needed: number): void {
+    const size = Math.ceil(needed * 1.5 / growthBytes) * growthBytes
+    const larger = Buffer.allocUnsafeSlow(Math.min(size, maxGroupBytes))
+    this.bytes.copy(larger, 0, 0, this.end)
+    this.bytes = larger
+  }
+}
+
 export const makeStreamHub = (onViewers: () => void): StreamHub => {
   const seats = new Set<Seat>()
+  const group = new Group()
   let parameters: TrackParameters | null = null
-  let group: Array<AccessUnit> = []
-  let groupBytes = 0
-  let whole = false
 
-  const startGroup = (live: boolean) => {
-    group = []
-    groupBytes = 0
-    whole = live
-  }
-  const remember = (unit: AccessUnit) => {
-    if (unit.track === "video" && unit.key) startGroup(true)
-    if (!whole) return
-    group.push(unit)
-    groupBytes += unit.data.length
-    if (groupBytes > maxGroupBytes || group.length > maxGroupUnits) startGroup(false)
-  }
   const tell = (item: LiveItem) => {
     for (const seat of seats) seat.item(item)
   }
@@ -107,20 +139,23 @@ export const makeStreamHub = (onViewers: () => void): StreamHub => {
     viewers: () => seats.size,
     parameters: (next) => {
       parameters = next
-      startGroup(false)
+      group.forget()
       if (seats.size > 0) tell({ _tag: "Parameters", parameters: next })
     },
     unit: (unit) => {
-      remember(unit)
-      if (seats.size > 0) tell({ _tag: "Unit", unit })
+      group.add(unit)
+      if (seats.size > 0) tell({ _tag: "Unit", unit: copyOf(unit) })
     },
     end: () => {
-      startGroup(false)
+      group.forget()
       tell({ _tag: "Break" })
     },
     join: (bounds) => {
       const known: Array<LiveItem> = parameters === null ? [] : [{ _tag: "Parameters", parameters }]
-      const { seat, view } = makeSeat(bounds, [...known, ...group.map((unit): LiveItem => ({ _tag: "Unit", unit }))])
+      const { seat, view } = makeSeat(bounds, [
+        ...known,
+        ...group.units.map((unit): LiveItem => ({ _tag: "Unit", unit })),
+      ])
       seats.add(seat)
       if (seats.size === 1) onViewers()
       return {

@@ -167,8 +167,12 @@ class RecorderWorker {
   /** Invariant 4. */
   private offer(fragment: Fragment, parameters: TrackParameters, hole: Hole): void {
     const room = this.heldBytes + fragment.bytes <= this.parts.options.maxHeldBytes
-    if (this.overflowing && !(fragment.key && this.heldBytes <= this.parts.options.maxHeldBytes / 2)) return
+    if (this.overflowing && !(fragment.key && this.heldBytes <= this.parts.options.maxHeldBytes / 2)) {
+      fragment.release()
+      return
+    }
     if (!room && this.heldBytes > 0) {
+      fragment.release()
       this.overflowing = true
       this.put({ _tag: "Missing", hole: { cause: "disk_slow", detail: "the disk does not keep up" } })
       return
@@ -242,7 +246,7 @@ class RecorderWorker {
 
   private store(fragment: Fragment, parameters: TrackParameters, hole: Hole): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
-      if (this.retryAt !== null && !(fragment.key && this.now >= this.retryAt)) return
+      if (this.retryAt !== null && !(fragment.key && this.now >= this.retryAt)) return fragment.release()
       const when = this.turnWhen(fragment, parameters)
       if (when === "now" && !fragment.key) return yield* this.missing(hole)
       if (when !== "never" && fragment.key && !(yield* this.turn(fragment, parameters))) return
@@ -278,12 +282,17 @@ class RecorderWorker {
 
   /** Opens the next file and leaves the one before to be sealed behind. False, and a gap, where no file can be opened. */
   private turn(first: Fragment, parameters: TrackParameters): Effect.Effect<boolean> {
-    const { channelId, epoch, nodeId, recording, streamId } = this.assignment
+    const { cameraId, cameraName, channelId, channelName, epoch, nodeId, recording, role, streamId } = this.assignment
     const { recordingId, recordingToken } = recording
     const { rotateMs } = this.parts.options
     return Effect.gen({ self: this }, function*() {
       const identity = { recordingId, recordingToken, streamId, channelId, nodeId, epoch }
-      const writer = yield* this.create(identity, parameters, { sequence: this.sequence, startMs: first.startMs })
+      const writer = yield* this.create(
+        identity,
+        parameters,
+        { sequence: this.sequence, startMs: first.startMs },
+        { cameraId, cameraName, channelName, role },
+      )
       this.sequence++
       const previous = this.file
       const offset = staggerOf(streamId, rotateMs)

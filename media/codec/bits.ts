@@ -10,8 +10,20 @@ import { Malformed } from "./malformed.ts"
 /** A parameter set of a camera has some tens of bytes; the largest legal scaling lists and VUI stay below this. */
 export const maxSetBytes = 8192
 
-/** Removes the emulation prevention bytes (H.264, 7.4.1): `00 00 03` stands for `00 00`. */
+/** Where the first emulation prevention byte stands, or -1. */
+const firstEscape = (nal: Uint8Array): number => {
+  for (let i = 2; i < nal.length; i++) {
+    if (nal[i] === 3 && nal[i - 1] === 0 && nal[i - 2] === 0) return i
+  }
+  return -1
+}
+
+/**
+ * Without the emulation prevention bytes (H.264, 7.4.1): `00 00 03` stands for `00 00`. Where there are none, the same bytes and no
+ * copy.
+ */
 export const unescape = (nal: Uint8Array): Uint8Array => {
+  if (firstEscape(nal) < 0) return nal
   const out = new Uint8Array(nal.length)
   let length = 0
   let zeros = 0

@@ -6,7 +6,7 @@
  * 1. Decode times of frames given out rise strictly within a run.
  * 2. Frames follow their own clock exactly; they are moved against the video only at the start, after a jump of their clock, or
  *    when the two clocks have drifted apart by more than the tolerance.
- * 3. At most {@link maxPendingFrames} frames wait (video stands still); the oldest go first.
+ * 3. Frames that wait are copies. At most {@link maxPendingFrames} frames wait (video stands still); the oldest go first.
  */
 import type { AccessUnit } from "#schema/media.ts"
 import { videoClockHz } from "#schema/media.ts"
@@ -20,6 +20,8 @@ const arrivalToleranceMs = 400
 const jumpSeconds = 10
 /** Arrivals that the smallest delay is taken from. */
 const window = 64
+
+type PendingFrame = Pick<AccessUnit, "ticks" | "durationTicks" | "data">
 
 export interface AudioFrame {
   readonly data: Uint8Array
@@ -66,7 +68,7 @@ export const makeAudioTrack = (sampleRate: number): AudioTrack => {
   const perVideoTick = sampleRate / videoClockHz
   const video = makeBase(videoClockHz / 1_000)
   const audio = makeBase(sampleRate / 1_000)
-  let pending: Array<AccessUnit> = []
+  let pending: Array<PendingFrame> = []
   let held = 0
   /** Timeline minus the audio's own ticks, in audio ticks; whole, so that frames stay exact. Null: not yet known. */
   let shift: number | null = null
@@ -85,7 +87,7 @@ export const makeAudioTrack = (sampleRate: number): AudioTrack => {
     return shift
   }
 
-  const durationOf = (unit: AccessUnit, next: AccessUnit | undefined): number => {
+  const durationOf = (unit: PendingFrame, next: PendingFrame | undefined): number => {
     const gap = next === undefined ? 0 : next.ticks - unit.ticks
     return gap > 0 && gap < sampleRate * jumpSeconds ? gap : Math.max(unit.durationTicks, 1)
   }
@@ -108,7 +110,7 @@ export const makeAudioTrack = (sampleRate: number): AudioTrack => {
     }
     lastTicks = unit.ticks
     audio.observe(unit)
-    pending.push(unit)
+    pending.push({ ticks: unit.ticks, durationTicks: unit.durationTicks, data: Buffer.from(unit.data) })
     held += unit.data.length
     if (pending.length > maxPendingFrames) held -= pending.shift()?.data.length ?? 0
   }

@@ -13,8 +13,9 @@ import type { AccessUnit } from "#schema/media.ts"
 import { videoClockHz } from "#schema/media.ts"
 import type { FragmentBuilder, FragmentBuilderOptions } from "../fmp4.ts"
 import { makeAudioTrack } from "./audio-track.ts"
-import { makeDecodeOrder, maxDepth } from "./decode-order.ts"
+import { makeDecodeOrder, maxDepth, type Waiting } from "./decode-order.ts"
 import { maxUnits } from "./fragment-box.ts"
+import { Payload } from "./fragment-memory.ts"
 import { type Picture, writeFragment } from "./fragment-writer.ts"
 
 /** A second of 250 Mbit/s: more than a camera sends, less than what hurts. */
@@ -32,6 +33,7 @@ class Builder {
   /** Pictures of the fragment to come, with decode times. */
   private pictures: Array<Picture> = []
   private pictureBytes = 0
+  private readonly payload = new Payload()
   /** A key picture was seen. */
   private started = false
   /** Timeline minus the video's ticks; null until the run's first picture. */
@@ -69,10 +71,14 @@ class Builder {
     if (this.offset === null) this.begin(unit)
     // Leading pictures of an open group whose references are in the run before: nothing can decode them.
     if (this.count++ <= maxDepth && unit.ticks < this.firstTicks) return
-    if (!this.order.push(unit)) {
+    const picture: Waiting = { ticks: unit.ticks, key: unit.key, bytes: unit.data.length }
+    this.payload.append(unit.data)
+    if (!this.order.push(picture)) {
+      this.payload.withdraw(picture.bytes)
       this.end()
       this.begin(unit)
-      this.order.push(unit)
+      this.payload.append(unit.data)
+      this.order.push(picture)
     }
     this.lastTicks = unit.ticks
     this.audio?.observeVideo(unit)
@@ -96,7 +102,7 @@ class Builder {
   }
 
   pendingBytes(): number {
-    return this.order.heldBytes() + this.pictureBytes + (this.audio?.heldBytes() ?? 0)
+    return this.payload.length + (this.audio?.heldBytes() ?? 0)
   }
 
   /** A clock before 1970 or between two milliseconds is not one that can be stored. */
@@ -105,7 +111,7 @@ class Builder {
   }
 
   private newOrder() {
-    return makeDecodeOrder(this.maxTicks, (unit, ticks) => this.add(unit, ticks))
+    return makeDecodeOrder(this.maxTicks, (picture, ticks) => this.add(picture, ticks))
   }
 
   private begin(unit: AccessUnit): void {
@@ -116,17 +122,18 @@ class Builder {
   }
 
   /** Takes a picture whose decode time (on the video's own clock) is known: that is also the end of the one before. */
-  private add(unit: AccessUnit, ticks: number): void {
+  private add(picture: Waiting, ticks: number): void {
     const offset = this.offset ?? 0
     const decodeTicks = ticks + offset
     const last = this.pictures.at(-1)
     if (last !== undefined) {
       this.lastDuration = Math.min(decodeTicks - last.decodeTicks, videoClockHz)
       this.split(last, decodeTicks)
-      if (unit.key || this.pictures.length >= maxUnits) this.emit(this.pictures.length, decodeTicks)
+      if (picture.key || this.pictures.length >= maxUnits) this.emit(this.pictures.length, decodeTicks)
     }
-    this.pictures.push({ data: unit.data, key: unit.key, decodeTicks, offsetTicks: unit.ticks + offset - decodeTicks })
-    this.pictureBytes += unit.data.length
+    const { bytes, key } = picture
+    this.pictures.push({ bytes, key, decodeTicks, offsetTicks: picture.ticks + offset - decodeTicks })
+    this.pictureBytes += bytes
     this.next = decodeTicks + 1
   }
 
@@ -142,7 +149,7 @@ class Builder {
     const pictures = this.pictures.splice(0, count)
     const first = pictures[0]
     if (first === undefined) return
-    this.pictureBytes -= pictures.reduce((sum, picture) => sum + picture.data.length, 0)
+    this.pictureBytes -= pictures.reduce((sum, picture) => sum + picture.bytes, 0)
     const offset = this.offset ?? 0
     const startMs = this.borderMs ?? this.wallMs(first.decodeTicks - offset)
     const endMs = Math.max(startMs + 1, this.wallMs(endTicks - offset))
@@ -151,9 +158,8 @@ class Builder {
     this.borderMs = endMs
     this.discontinuity = false
     this.next = Math.max(this.next, endTicks)
-    this.options.onFragment(
-      writeFragment({ sequence: this.sequence++, pictures, endTicks, audio, startMs, endMs, discontinuity }),
-    )
+    const content = { sequence: this.sequence++, pictures, endTicks, audio, startMs, endMs, discontinuity }
+    this.options.onFragment(writeFragment(content, this.payload))
   }
 }
 

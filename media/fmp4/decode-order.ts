@@ -8,26 +8,31 @@
  * 3. At most {@link maxDepth} pictures are held back once learning is over, at most `learnTicks` of media (and
  *    {@link maxLearning} pictures) while it lasts.
  */
-import type { AccessUnit } from "#schema/media.ts"
-
 /** H.264 and H.265 decoders hold at most 16 pictures. */
 export const maxDepth = 16
 const maxLearning = 512
 
+/** A picture whose decode time is not yet known. */
+export interface Waiting {
+  /** Presentation time in the ticks of the source. */
+  readonly ticks: number
+  readonly key: boolean
+  readonly bytes: number
+}
+
 export interface DecodeOrder {
   /** Takes the next picture; false where its time cannot belong to this stream (more than {@link maxDepth} pictures back). */
-  readonly push: (unit: AccessUnit) => boolean
+  readonly push: (picture: Waiting) => boolean
   /** Resolves everything held back. */
   readonly flush: () => void
-  readonly heldBytes: () => number
 }
 
 /** `onPicture` gets each picture with its decode time in the ticks of the source. */
 export const makeDecodeOrder = (
   learnTicks: number,
-  onPicture: (unit: AccessUnit, decodeTicks: number) => void,
+  onPicture: (picture: Waiting, decodeTicks: number) => void,
 ): DecodeOrder => {
-  const waiting: Array<AccessUnit> = []
+  const waiting: Array<Waiting> = []
   /** Presentation times not yet given to a picture, rising. */
   const open: Array<number> = []
   /** Presentation times of the newest pictures, in decode order. */
@@ -35,15 +40,13 @@ export const makeDecodeOrder = (
   let depth = 0
   let learning = true
   let last = Number.NEGATIVE_INFINITY
-  let held = 0
 
   const resolveOne = () => {
-    const unit = waiting.shift()
+    const picture = waiting.shift()
     const ticks = open.shift()
-    if (unit === undefined || ticks === undefined) return
-    held -= unit.data.length
+    if (picture === undefined || ticks === undefined) return
     last = Math.max(ticks, last + 1)
-    onPicture(unit, last)
+    onPicture(picture, last)
   }
 
   const insert = (ticks: number) => {
@@ -59,27 +62,26 @@ export const makeDecodeOrder = (
     return count
   }
 
-  const learned = (unit: AccessUnit): boolean => {
+  const learned = (picture: Waiting): boolean => {
     const first = waiting[0]
-    return first !== undefined && (unit.key || unit.ticks - first.ticks >= learnTicks || waiting.length >= maxLearning)
+    return first !== undefined &&
+      (picture.key || picture.ticks - first.ticks >= learnTicks || waiting.length >= maxLearning)
   }
 
   return {
-    push: (unit) => {
-      const behind = earlierButShownLater(unit.ticks)
+    push: (picture) => {
+      const behind = earlierButShownLater(picture.ticks)
       if (behind > maxDepth) return false
       depth = Math.max(depth, behind)
-      if (recent.push(unit.ticks) > maxDepth + 1) recent.shift()
-      if (learning && learned(unit)) learning = false
-      insert(unit.ticks)
-      waiting.push(unit)
-      held += unit.data.length
+      if (recent.push(picture.ticks) > maxDepth + 1) recent.shift()
+      if (learning && learned(picture)) learning = false
+      insert(picture.ticks)
+      waiting.push(picture)
       while (!learning && open.length > depth) resolveOne()
       return true
     },
     flush: () => {
       while (waiting.length > 0) resolveOne()
     },
-    heldBytes: () => held,
   }
 }

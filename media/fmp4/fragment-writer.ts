@@ -1,19 +1,20 @@
 /**
- * One fragment as bytes: index line, `moof`, header of `mdat`, then the payload by reference (ISO/IEC 14496-12, 8.8).
+ * One fragment as bytes: index line, `moof`, header of `mdat`, then the payload (ISO/IEC 14496-12, 8.8).
  *
  * Invariants
  * 1. Offsets count from the first byte of `moof` (`default-base-is-moof`), so a fragment may stand anywhere.
  * 2. In `mdat` all pictures come first, then all audio frames: one `trun` a track.
- * 3. Pictures are referenced, neighbours in memory as one part; audio frames, which are small, are copied into one part.
+ * 3. Pictures stay where they were put together; the head is written in front of them, audio behind.
  */
 import type { Fragment } from "../storage.ts"
 import type { AudioFrame } from "./audio-track.ts"
 import { putU64 } from "./bytes.ts"
 import { lineBytes, putFragmentLine, samplePayload } from "./fragment-box.ts"
+import type { Payload } from "./fragment-memory.ts"
 import { audioTrackId, videoTrackId } from "./init-writer.ts"
 
 export interface Picture {
-  readonly data: Uint8Array
+  readonly bytes: number
   readonly key: boolean
   /** 90 kHz ticks of the timeline. */
   readonly decodeTicks: number
@@ -84,86 +85,85 @@ const putTrack = (out: ReturnType<typeof writer>, track: {
   out.u32(track.dataAt)
 }
 
-const sum = (items: ReadonlyArray<{ readonly data: Uint8Array }>): number =>
-  items.reduce((total, item) => total + item.data.length, 0)
+interface Sizes {
+  readonly reordered: boolean
+  readonly videoBytes: number
+  readonly audioBytes: number
+  readonly videoTrack: number
+  readonly audioTrack: number
+  readonly moof: number
+  /** Index line, `moof`, header of `mdat`. */
+  readonly head: number
+}
 
-/** Index line (still empty), `moof`, header of `mdat`. */
-const head = (content: FragmentContent, videoBytes: number, audioBytes: number): Buffer => {
-  const { audio, pictures } = content
+const sizesOf = ({ audio, pictures }: FragmentContent): Sizes => {
   const reordered = pictures.some((picture) => picture.offsetTicks !== 0)
-  const videoSize = trackBytes + pictures.length * (reordered ? 16 : 12)
-  const audioSize = audio.length === 0 ? 0 : trackBytes + audio.length * 8
-  const moofSize = 8 + 16 + videoSize + audioSize
-  const bytes = Buffer.allocUnsafeSlow(lineBytes + moofSize + 8)
+  const videoTrack = trackBytes + pictures.length * (reordered ? 16 : 12)
+  const audioTrack = audio.length === 0 ? 0 : trackBytes + audio.length * 8
+  const moof = 8 + 16 + videoTrack + audioTrack
+  return {
+    reordered,
+    videoBytes: pictures.reduce((total, { bytes }) => total + bytes, 0),
+    audioBytes: audio.reduce((total, { data }) => total + data.length, 0),
+    videoTrack,
+    audioTrack,
+    moof,
+    head: lineBytes + moof + 8,
+  }
+}
+
+/** `moof` and the header of `mdat`, behind room for the index line at `bytes[0]`. */
+const putHead = (bytes: Buffer, content: FragmentContent, sizes: Sizes): void => {
+  const { audio, pictures } = content
   const out = writer(bytes, lineBytes)
-  out.u32(moofSize)
+  out.u32(sizes.moof)
   out.type("moof")
   out.u32(16)
   out.type("mfhd")
   out.u32(0)
   out.u32(content.sequence)
-  const dataAt = moofSize + 8
+  const dataAt = sizes.moof + 8
   // Version 1 of `trun` has signed composition offsets.
-  const run = reordered ? 0x0100_0000 + offsetsRun : videoRun
+  const run = sizes.reordered ? 0x0100_0000 + offsetsRun : videoRun
   const time = pictures[0]?.decodeTicks ?? 0
-  putTrack(out, { id: videoTrackId, size: videoSize, time, run, samples: pictures.length, dataAt })
+  putTrack(out, { id: videoTrackId, size: sizes.videoTrack, time, run, samples: pictures.length, dataAt })
   pictures.forEach((picture, i) => {
     out.u32((pictures[i + 1]?.decodeTicks ?? content.endTicks) - picture.decodeTicks)
-    out.u32(picture.data.length)
+    out.u32(picture.bytes)
     out.u32(picture.key ? keyFlags : deltaFlags)
-    if (reordered) out.u32(picture.offsetTicks)
+    if (sizes.reordered) out.u32(picture.offsetTicks)
   })
   const first = audio[0]
   if (first !== undefined) {
     putTrack(out, {
       id: audioTrackId,
-      size: audioSize,
+      size: sizes.audioTrack,
       time: first.time,
       run: audioRun,
       samples: audio.length,
-      dataAt: dataAt + videoBytes,
+      dataAt: dataAt + sizes.videoBytes,
     })
     for (const frame of audio) {
       out.u32(frame.duration)
       out.u32(frame.data.length)
     }
   }
-  out.u32(8 + videoBytes + audioBytes)
+  out.u32(8 + sizes.videoBytes + sizes.audioBytes)
   out.type("mdat")
-  return bytes
 }
 
-/** Views of the pictures, those that touch in one slab as one. */
-const joined = (pictures: ReadonlyArray<Picture>): Array<Uint8Array> => {
-  const parts: Array<Uint8Array> = []
-  let buffer: ArrayBufferLike | null = null
-  let start = 0
-  let end = 0
-  const close = () => {
-    if (buffer !== null && end > start) parts.push(new Uint8Array(buffer, start, end - start))
-  }
-  for (const { data } of pictures) {
-    if (data.buffer === buffer && data.byteOffset === end) {
-      end += data.length
-      continue
-    }
-    close()
-    buffer = data.buffer
-    start = data.byteOffset
-    end = start + data.length
-  }
-  close()
-  return parts
-}
-
-/** Makes the fragment. */
-export const writeFragment = (content: FragmentContent): Fragment => {
+/** Makes the fragment of the first pictures in `payload`, and cuts their bytes off it. */
+export const writeFragment = (content: FragmentContent, payload: Payload): Fragment => {
   const { audio, endTicks, pictures } = content
-  const videoBytes = sum(pictures)
-  const audioBytes = sum(audio)
-  const payload = joined(pictures)
-  if (audioBytes > 0) payload.push(Buffer.concat(audio.map((frame) => frame.data), audioBytes))
-  const front = head(content, videoBytes, audioBytes)
+  const sizes = sizesOf(content)
+  const { at, block, release } = payload.cut(sizes.videoBytes, sizes.head, sizes.audioBytes)
+  let end = at + sizes.videoBytes
+  for (const { data } of audio) {
+    block.set(data, end)
+    end += data.length
+  }
+  const data = block.subarray(at - sizes.head, end)
+  putHead(data, content, sizes)
   const line = {
     startMs: content.startMs,
     endMs: content.endMs,
@@ -172,8 +172,8 @@ export const writeFragment = (content: FragmentContent): Fragment => {
     frames: pictures.length,
     key: pictures[0]?.key ?? false,
     discontinuity: content.discontinuity,
-    bytes: front.length + videoBytes + audioBytes,
+    bytes: data.length,
   }
-  putFragmentLine(front, { ...line, headBytes: front.length, sample: samplePayload(payload) })
-  return { ...line, parts: [front, ...payload] }
+  putFragmentLine(data, { ...line, headBytes: sizes.head, sample: samplePayload([data.subarray(sizes.head)]) })
+  return { ...line, data, release }
 }

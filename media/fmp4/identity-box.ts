@@ -1,19 +1,20 @@
 /**
- * Who a file belongs to: a `uuid` box behind `moov`, so that a file found alone on a disk tells its recording, stream, node,
- * epoch and place in the sequence. The content is JSON: a person with a hex viewer can read it.
+ * Who a file belongs to: a `uuid` box behind `moov`, so that a file found alone on a disk tells its recording, camera, stream,
+ * node, epoch and place in the sequence. The content is JSON: a person with a hex viewer can read it.
  *
  * Invariants
  * 1. Behind the initialisation part, not in it: files of the same parameters keep equal initialisation bytes.
  * 2. Unknown members are ignored, so that older and newer versions share a disk.
  */
-import { ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import { CameraId, ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import { StreamRole } from "#schema/record.ts"
 import { Option, Schema } from "effect"
 import { boxHeader } from "./box.ts"
 import { box } from "./bytes.ts"
 
 /** Type of the box: a random UUID that means "identity of a Nightjar file". */
 const boxType = Buffer.from("6e6a69643f0e4b7e8d51c2a94e6b7f03", "hex")
-/** The JSON is about 400 bytes. */
+/** The JSON is about 600 bytes. */
 const maxContent = 4_096
 
 export const FileDescription = Schema.Struct({
@@ -27,6 +28,13 @@ export const FileDescription = Schema.Struct({
   epoch: Schema.Int,
   sequence: Schema.Int,
   startMs: EpochMs,
+  /** Whose picture it is, for a time when nothing else tells; absent in files of earlier versions. */
+  origin: Schema.optionalKey(Schema.Struct({
+    cameraId: CameraId,
+    cameraName: Schema.String,
+    channelName: Schema.String,
+    role: StreamRole,
+  })),
 })
 export type FileDescription = typeof FileDescription.Type
 

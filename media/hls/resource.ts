@@ -10,13 +10,15 @@ import type { SegmentFile } from "#schema/record.ts"
 import { ReplayFileNotFound } from "#schema/replay.ts"
 import { Effect, Stream } from "effect"
 import { type FileHandle, open } from "node:fs/promises"
+import { Payload } from "../fmp4/fragment-memory.ts"
 import { type Picture, writeFragment } from "../fmp4/fragment-writer.ts"
 import type { HlsMedia, HlsSource, HlsText } from "../hls.ts"
 import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
+import type { FragmentTable } from "../storage/fragment-table.ts"
 import { BoxError, firstPicture, hideFragmentSound, hideSound, videoTrackOf } from "./boxes.ts"
 import { filesOf } from "./footage.ts"
 import { parseName, type ResourceName } from "./names.ts"
-import { entriesWithin, keyEntries } from "./plan.ts"
+import { keyEntries, type Rows, rowsWithin } from "./plan.ts"
 import { cuesOf } from "./vtt.ts"
 
 /** Large enough that a segment takes few reads, small enough for hundreds of players. */
@@ -79,16 +81,23 @@ const plainPieces = (handle: FileHandle, from: number, to: number) => {
 /** Fragments that overlap `[from, to)` of the file, sound hidden, cut to it. */
 const silentPieces = (
   handle: FileHandle,
-  entries: ReadonlyArray<IndexEntry>,
+  table: FragmentTable,
   video: number,
   from: number,
   to: number,
-) =>
-  entries.filter((entry) => entry.offset < to && entry.offset + entry.bytes > from).map((entry) => async () => {
-    const bytes = await readExactly(handle, entry.offset, entry.bytes)
-    hideFragmentSound(bytes, video)
-    return bytes.subarray(Math.max(0, from - entry.offset), Math.min(entry.bytes, to - entry.offset))
-  })
+) => {
+  const list: Array<() => Promise<Uint8Array>> = []
+  for (let row = 0; row < table.length && table.offset(row) < to; row++) {
+    if (table.endOffset(row) <= from) continue
+    const offset = table.offset(row)
+    list.push(async () => {
+      const bytes = await readExactly(handle, offset, table.bytes(row))
+      hideFragmentSound(bytes, video)
+      return bytes.subarray(Math.max(0, from - offset), Math.min(bytes.length, to - offset))
+    })
+  }
+  return list
+}
 
 /** The key picture at the start of a fragment. */
 const readPicture = async (handle: FileHandle, entry: IndexEntry, video: number) => {
@@ -111,22 +120,31 @@ const readPicture = async (handle: FileHandle, entry: IndexEntry, video: number)
 }
 
 /** A fragment of key pictures alone, each shown until the next. */
-const readKeys = async (path: string, entries: ReadonlyArray<IndexEntry>, last: IndexEntry, video: number) => {
+const readKeys = async (
+  path: string,
+  entries: ReadonlyArray<IndexEntry>,
+  endTicks: number,
+  endMs: number,
+  video: number,
+) => {
   await using handle = await open(path, "r")
   const pictures: Array<Picture> = []
+  const payload = new Payload()
   for (const entry of entries) {
-    pictures.push({ ...await readPicture(handle, entry, video), key: true, decodeTicks: entry.decodeTicks })
+    const { data, offsetTicks } = await readPicture(handle, entry, video)
+    payload.append(data)
+    pictures.push({ bytes: data.length, key: true, decodeTicks: entry.decodeTicks, offsetTicks })
   }
-  const fragment = writeFragment({
+  const content = {
     sequence: 1,
     pictures,
-    endTicks: last.decodeTicks + last.durationTicks,
+    endTicks,
     audio: [],
     startMs: (entries[0] as IndexEntry).startMs,
-    endMs: last.endMs,
+    endMs,
     discontinuity: false,
-  })
-  return Buffer.concat(fragment.parts)
+  }
+  return writeFragment(content, payload).data
 }
 
 const inMemory = (bytes: Uint8Array, contentType: string, etag: string): HlsMedia => ({
@@ -140,8 +158,8 @@ const inMemory = (bytes: Uint8Array, contentType: string, etag: string): HlsMedi
 interface Found {
   readonly file: SegmentFile
   readonly path: string
-  readonly entries: ReadonlyArray<IndexEntry>
-  readonly range: { readonly from: number; readonly to: number }
+  readonly table: FragmentTable
+  readonly range: Rows
 }
 
 export const makeResources = (storage: Storage["Service"]) => {
@@ -152,16 +170,18 @@ export const makeResources = (storage: Storage["Service"]) => {
   })
 
   const find = Effect.fnUntraced(function*(source: HlsSource, file: SegmentFile, offset: number, bytes: number) {
-    const entries = yield* storage.index(file)
-    const allowed = entriesWithin(entries, source.start, source.end)
-    const from = entries.findIndex((entry) => entry.offset === offset)
-    const to = entries.findIndex((entry) => entry.offset + entry.bytes === offset + bytes) + 1
+    const [table] = yield* storage.fragments([file])
+    if (table === undefined || table instanceof StorageError) return yield* table ?? Effect.succeed(null)
+    const allowed = rowsWithin(table, source.start, source.end)
+    const from = table.rowAt(offset)
+    const to = table.rowAt(offset + bytes)
     if (from < allowed.from || to > allowed.to || to <= from) return null
-    return { file, path: storage.path(file), entries, range: { from, to } } satisfies Found
+    if (table.offset(from) !== offset || table.endOffset(to - 1) !== offset + bytes) return null
+    return { file, path: storage.path(file), table, range: { from, to } } satisfies Found
   })
 
   const media = Effect.fnUntraced(function*(found: Found, name: ResourceName & { kind: "media" }, filename: string) {
-    const { entries, file, path, range } = found
+    const { file, path, range, table } = found
     const shape = { kind: "media", contentType: "video/mp4", etag: filename } as const
     if (name.variant.kind === "all") {
       const read: HlsMedia["read"] = (from, to) =>
@@ -170,34 +190,31 @@ export const makeResources = (storage: Storage["Service"]) => {
     }
     const stored = yield* storage.init(file)
     const video = yield* Effect.try({ try: () => videoTrackOf(stored), catch: damaged(file) })
-    const used = entries.slice(range.from, range.to)
     if (name.variant.kind === "video") {
       const read: HlsMedia["read"] = (from, to) =>
         withHandle(
           path,
           file,
-          (handle) => pieces(file, silentPieces(handle, used, video, name.offset + from, name.offset + to)),
+          (handle) => pieces(file, silentPieces(handle, table, video, name.offset + from, name.offset + to)),
         )
       return { ...shape, bytes: name.bytes, read }
     }
-    const keys = keyEntries(entries, range, name.variant.stepMs * videoClockHz / 1000)
-    const last = entries[range.to - 1] as IndexEntry
+    const keys = keyEntries(table, range, name.variant.stepMs * videoClockHz / 1000)
     if (keys.length === 0) return null
     const bytes = yield* Effect.tryPromise({
-      try: () => readKeys(path, keys, last, video),
+      try: () => readKeys(path, keys, table.endTicks(range.to - 1), table.endMs(range.to - 1), video),
       catch: damaged(file),
     })
     return inMemory(bytes, shape.contentType, shape.etag)
   })
 
   const text = (found: Found): HlsText => {
-    const { entries, range } = found
-    const head = entries[range.from] as IndexEntry
-    const last = entries[range.to - 1] as IndexEntry
+    const { range, table } = found
+    const startMs = table.startMs(range.from)
     return {
       kind: "text",
-      interval: { start: head.startMs - 2_000, end: Math.max(head.startMs, last.endMs) + 2_000 },
-      render: (gaps) => cuesOf(entries, range, gaps),
+      interval: { start: startMs - 2_000, end: Math.max(startMs, table.endMs(range.to - 1)) + 2_000 },
+      render: (gaps) => cuesOf(table, range, gaps),
     }
   }
 

@@ -12,8 +12,8 @@
 import type { VideoParameters } from "#schema/media.ts"
 import { Malformed } from "../codec/malformed.ts"
 import type { ParameterSets } from "../codec/parameters.ts"
-import { maxUnitBytes, type UnitSink, videoSlabBytes } from "./depacketiser.ts"
-import { Slab } from "./slab.ts"
+import { maxUnitBytes, type UnitSink } from "./depacketiser.ts"
+import { UnitBuffer } from "./unit-buffer.ts"
 
 /** What a NAL unit is to the assembler. */
 export const role = { other: 0, picture: 1, key: 2, set: 3, drop: 4, recovery: 5 } as const
@@ -41,7 +41,7 @@ export class Assembler {
   private readonly sets: ParameterSets
   private readonly onParameters: (parameters: VideoParameters) => void
   private readonly onUnit: UnitSink
-  private readonly slab = new Slab({ slabBytes: videoSlabBytes, maxUnitBytes })
+  private readonly unit = new UnitBuffer(maxUnitBytes)
 
   private ticks = Number.NaN
   /** Where the first picture of the unit stands in it; -1: none yet. */
@@ -103,11 +103,11 @@ export class Assembler {
     }
     this.observe(kind, bytes[from + this.format.headerBytes] ?? 0)
     if (this.broken) return true
-    if (!this.slab.reserve(4 + to - from)) return this.spoil()
-    const at = this.slab.length
-    this.slab.putLength()
-    this.slab.append(bytes, from, to)
-    this.slab.setLength(at, to - from)
+    if (!this.unit.reserve(4 + to - from)) return this.spoil()
+    const at = this.unit.length
+    this.unit.putLength()
+    this.unit.append(bytes, from, to)
+    this.unit.setLength(at, to - from)
     this.close(kind, at + 4)
     return true
   }
@@ -119,12 +119,12 @@ export class Assembler {
     if (kind !== role.set && kind !== role.drop) this.observe(kind, bytes[from] ?? 0)
     else this.uncertain = false
     if (this.broken) return true
-    if (!this.slab.reserve(6 + to - from)) return this.spoil()
-    this.fragmentAt = this.slab.length
-    this.slab.putLength()
-    this.slab.put(first)
-    if (second >= 0) this.slab.put(second)
-    this.slab.append(bytes, from, to)
+    if (!this.unit.reserve(6 + to - from)) return this.spoil()
+    this.fragmentAt = this.unit.length
+    this.unit.putLength()
+    this.unit.put(first)
+    if (second >= 0) this.unit.put(second)
+    this.unit.append(bytes, from, to)
     return true
   }
 
@@ -136,7 +136,7 @@ export class Assembler {
       this.broken = true
       return this.uncertain
     }
-    if (!this.slab.append(bytes, from, to)) return this.spoil()
+    if (!this.unit.append(bytes, from, to)) return this.spoil()
     if (last) this.endFragment()
     return true
   }
@@ -144,14 +144,13 @@ export class Assembler {
   private endFragment(): boolean {
     const at = this.fragmentAt
     this.fragmentAt = -1
-    const nal = this.slab.peek(at + 4)
-    const kind = this.format.roleOf(nal[0]!)
+    const kind = this.format.roleOf(this.unit.byte(at + 4))
     if (kind === role.set || kind === role.drop) {
-      const fine = kind === role.drop || this.offer(nal)
-      this.slab.truncate(at)
+      const fine = kind === role.drop || this.offer(this.unit.peek(at + 4))
+      this.unit.truncate(at)
       return fine
     }
-    this.slab.setLength(at, nal.length)
+    this.unit.setLength(at, this.unit.length - at - 4)
     this.close(kind, at + 4)
     return true
   }
@@ -191,12 +190,12 @@ export class Assembler {
     this.uncertain = false
   }
 
-  /** A NAL unit stands whole in the slab, its bytes from `at`. */
+  /** A NAL unit stands whole in the buffer, its bytes from `at`. */
   private close(kind: Role, at: number): void {
     if (kind === role.key) this.key = true
     if (kind === role.key || kind === role.picture) {
       if (this.pictureAt < 0) this.pictureAt = at
-    } else if (this.format.isRecovery?.(this.slab.peek(at)) === true) this.key = true
+    } else if (this.format.isRecovery?.(this.unit.peek(at)) === true) this.key = true
   }
 
   private finish(): void {
@@ -208,10 +207,10 @@ export class Assembler {
     this.fragmentAt = -1
     if (!usable) {
       // What it brought as parameter sets is known; they count for the next unit.
-      this.slab.truncate(0)
+      this.unit.truncate(0)
       return
     }
-    const data = this.slab.take()
+    const data = this.unit.take()
     const changed = key ? this.sets.select(data.subarray(pictureAt)) : this.sets.selectAny()
     const parameters = this.sets.inForce
     const extras = this.sets.takeExtras()

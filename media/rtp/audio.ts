@@ -4,10 +4,8 @@
  * Invariants
  * 1. Each frame becomes one unit; its duration is told by the format, never guessed from arrival.
  */
-import { audioSlabBytes, type Depacketiser, maxAudioUnitBytes, type UnitSink } from "./depacketiser.ts"
-import { Slab } from "./slab.ts"
-
-const slab = () => new Slab({ slabBytes: audioSlabBytes, maxUnitBytes: maxAudioUnitBytes })
+import { type Depacketiser, maxAudioUnitBytes, type UnitSink } from "./depacketiser.ts"
+import { UnitBuffer } from "./unit-buffer.ts"
 
 /** Widths of the AU header's fields in bits, from the SDP's `sizeLength`, `indexLength`, `indexDeltaLength`. */
 export interface AacLayout {
@@ -24,7 +22,7 @@ const maxFrames = 512
 export class AacDepacketiser implements Depacketiser {
   private readonly layout: AacLayout
   private readonly onUnit: UnitSink
-  private readonly slab = slab()
+  private readonly unit = new UnitBuffer(maxAudioUnitBytes)
   /** Bytes still missing of a frame that was fragmented (section 3.2.3.2); 0: none. */
   private missing = 0
   private fragmentTicks = 0
@@ -36,7 +34,7 @@ export class AacDepacketiser implements Depacketiser {
 
   lost(): void {
     this.missing = 0
-    this.slab.truncate(0)
+    this.unit.truncate(0)
   }
 
   push(bytes: Buffer, from: number, to: number, ticks: number): boolean {
@@ -58,8 +56,8 @@ export class AacDepacketiser implements Depacketiser {
         // A sender that repeats the whole size in the last fragment, with fewer bytes than it says, ends here too.
         this.lost()
       }
-      if (size === 0 || !this.slab.append(bytes, at, at + size)) return this.spoil()
-      this.onUnit(this.slab.take(), true, ticks + frame * frameTicks, frameTicks)
+      if (size === 0 || !this.unit.append(bytes, at, at + size)) return this.spoil()
+      this.onUnit(this.unit.take(), true, ticks + frame * frameTicks, frameTicks)
       at += size
     }
     return false
@@ -73,9 +71,9 @@ export class AacDepacketiser implements Depacketiser {
       this.fragmentTicks = ticks
     }
     const count = Math.min(to - from, this.missing)
-    if (!this.slab.append(bytes, from, from + count)) return this.spoil()
+    if (!this.unit.append(bytes, from, from + count)) return this.spoil()
     this.missing -= count
-    if (this.missing === 0) this.onUnit(this.slab.take(), true, ticks, this.layout.frameTicks)
+    if (this.missing === 0) this.onUnit(this.unit.take(), true, ticks, this.layout.frameTicks)
     return true
   }
 
@@ -95,7 +93,7 @@ const readBits = (bytes: Buffer, position: number, count: number): number => {
 export class WholePacketDepacketiser implements Depacketiser {
   private readonly ticksOf: (bytes: Buffer, from: number, to: number) => number
   private readonly onUnit: UnitSink
-  private readonly slab = slab()
+  private readonly unit = new UnitBuffer(maxAudioUnitBytes)
 
   /** `ticksOf` tells a frame's length in ticks, 0 where it is malformed. */
   constructor(ticksOf: (bytes: Buffer, from: number, to: number) => number, onUnit: UnitSink) {
@@ -104,13 +102,13 @@ export class WholePacketDepacketiser implements Depacketiser {
   }
 
   lost(): void {
-    this.slab.truncate(0)
+    this.unit.truncate(0)
   }
 
   push(bytes: Buffer, from: number, to: number, ticks: number): boolean {
     const durationTicks = this.ticksOf(bytes, from, to)
-    if (durationTicks === 0 || !this.slab.append(bytes, from, to)) return false
-    this.onUnit(this.slab.take(), true, ticks, durationTicks)
+    if (durationTicks === 0 || !this.unit.append(bytes, from, to)) return false
+    this.onUnit(this.unit.take(), true, ticks, durationTicks)
     return true
   }
 }

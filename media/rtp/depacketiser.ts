@@ -6,7 +6,10 @@
  * 2. A unit of which a packet is missing or malformed is never handed out.
  */
 
-/** A unit is complete: `ticks` in the track's RTP clock, unwrapped; `durationTicks` 0 where the format does not tell it. */
+/**
+ * A unit is complete: `ticks` in the track's RTP clock, unwrapped; `durationTicks` 0 where the format does not tell it. `data` is
+ * valid only during the call.
+ */
 export type UnitSink = (data: Uint8Array, key: boolean, ticks: number, durationTicks: number) => void
 
 export interface Depacketiser {
@@ -20,7 +23,3 @@ export interface Depacketiser {
 export const maxUnitBytes = 16 * 1024 * 1024
 /** Largest audio frame: an Opus packet of 120 ms or an AAC frame of 8 channels stays below it. */
 export const maxAudioUnitBytes = 64 * 1024
-/** Slab of a video track. */
-export const videoSlabBytes = 1024 * 1024
-/** Slab of an audio track: at 32 kbit/s it lasts 16 s. */
-export const audioSlabBytes = 64 * 1024

@@ -2,15 +2,17 @@
  * One growing file: a queue in memory, one write under way, a sync every now and then.
  *
  * Invariants
- * 1. Fragments reach the file in order, one `writev` each; the catalogue tells of a fragment only once it was written whole.
+ * 1. Fragments reach the file in order, one write each; the catalogue tells of a fragment only once it was written whole.
  * 2. An index record is written after the sync of its fragment: the index is never ahead of the media on the disk.
  * 3. The first error ends the writer: nothing is written after it but, at `seal`, the cut of a torn fragment and the index.
- * 4. The queue holds at most `queueBytes`, and one fragment if that alone is larger.
+ * 4. A fragment is released once it was written or given up.
+ * 5. The queue holds at most `queueBytes`, and one fragment if that alone is larger.
  */
 import type { SegmentFile } from "#schema/record.ts"
 import { Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
 import type { FileHandle } from "node:fs/promises"
+import { crc32 } from "node:zlib"
 import type { FileWriter, Fragment, IndexEntry, StorageError } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import { attempt, storageError } from "./failure.ts"
@@ -47,20 +49,13 @@ export interface Writer extends FileWriter {
 
 type Done = (error: Error | null) => void
 
-/** Writes all parts at a position, however many calls it takes. */
-const writeAll = (file: number, parts: ReadonlyArray<Uint8Array>, position: number, done: Done): void => {
-  const wanted = parts.reduce((sum, part) => sum + part.length, 0)
-  fs.writev(file, parts, position, (error, written) => {
+/** Writes all bytes at a position, however many calls it takes. */
+const writeAll = (file: number, bytes: Uint8Array, position: number, done: Done): void => {
+  fs.write(file, bytes, 0, bytes.length, position, (error, written) => {
     if (error !== null) return done(error)
-    if (written >= wanted) return done(null)
+    if (written >= bytes.length) return done(null)
     if (written === 0) return done(Object.assign(new Error("nothing was written"), { code: "EIO" }))
-    let skip = written
-    const rest: Array<Uint8Array> = []
-    for (const part of parts) {
-      if (skip < part.length) rest.push(skip === 0 ? part : part.subarray(skip))
-      skip = Math.max(0, skip - part.length)
-    }
-    writeAll(file, rest, position + written, done)
+    writeAll(file, bytes.subarray(written), position + written, done)
   })
 }
 
@@ -87,9 +82,10 @@ class Queue {
   }
 
   append(fragment: Fragment): boolean {
-    if (!this.open) return false
-    if (this.queued > 0 && this.queued + fragment.bytes > this.options.queueBytes) {
-      this.options.onOverflow()
+    const full = this.queued > 0 && this.queued + fragment.bytes > this.options.queueBytes
+    if (!this.open || full) {
+      fragment.release()
+      if (this.open) this.options.onOverflow()
       return false
     }
     this.queue.push(fragment)
@@ -102,7 +98,7 @@ class Queue {
   close(drop: boolean): void {
     this.open = false
     if (!drop) return
-    this.queue.length = 0
+    for (const fragment of this.queue.splice(0)) fragment.release()
     if (!this.writing) this.queued = 0
   }
 
@@ -120,7 +116,8 @@ class Queue {
       return
     }
     this.writing = true
-    writeAll(this.options.media.fd, fragment.parts, this.options.entry.bytes, (error) => {
+    writeAll(this.options.media.fd, fragment.data, this.options.entry.bytes, (error) => {
+      fragment.release()
       this.writing = false
       this.queued = Math.max(0, this.queued - fragment.bytes)
       if (error === null) this.written(fragment)
@@ -162,6 +159,8 @@ export const makeWriter = Effect.fnUntraced(function*(options: WriterOptions) {
   let error: StorageError | null = null
   let synced = 0
   let indexed = 0
+  /** Of the records written so far. */
+  let recordsCrc = 0
 
   const fail = (problem: StorageError): void => {
     if (error !== null) return
@@ -179,7 +178,9 @@ export const makeWriter = Effect.fnUntraced(function*(options: WriterOptions) {
     const at = headerBytes + indexed * recordBytes
     indexed = synced
     if (fresh.length === 0) return Effect.void
-    return call(folder, "writing the index", (done) => writeAll(index, [encodeEntries(fresh)], at, done))
+    const records = encodeEntries(fresh)
+    recordsCrc = crc32(records, recordsCrc)
+    return call(folder, "writing the index", (done) => writeAll(index, records, at, done))
   })
 
   const syncAll = Effect.suspend(() => {
@@ -198,8 +199,8 @@ export const makeWriter = Effect.fnUntraced(function*(options: WriterOptions) {
   ).pipe(Semaphore.withPermit(lock))
 
   const writeSeal = Effect.suspend(() => {
-    const seal = encodeSeal(sealOf(queue.entries, entry, entry.bytes))
-    return call(folder, "sealing", (done) => writeAll(index, [seal], headerBytes + indexed * recordBytes, done))
+    const seal = encodeSeal(sealOf(queue.entries, entry, entry.bytes), recordsCrc)
+    return call(folder, "sealing", (done) => writeAll(index, seal, headerBytes + indexed * recordBytes, done))
   })
 
   const closeFiles = Effect.all([

@@ -37,7 +37,7 @@ const build = (
   assert.strictEqual(builder.pendingBytes(), 0)
   return {
     fragments,
-    file: Buffer.concat([initSegment(parameters), ...fragments.flatMap((fragment) => fragment.parts)]),
+    file: Buffer.concat([initSegment(parameters), ...fragments.map(({ data }) => data)]),
     next: builder.nextDecodeTicks(),
   }
 }
@@ -64,7 +64,7 @@ const equalBytes = (actual: Uint8Array | undefined, expected: Uint8Array) =>
 
 /** Decode time and sample count of each track fragment. */
 const runsOf = (fragment: Fragment) => {
-  const bytes = Buffer.concat(fragment.parts)
+  const bytes = Buffer.from(fragment.data)
   const moof = scanBoxes(bytes, 0, bytes.length).find((box) => box.type === "moof")!
   return scanBoxes(bytes, moof.content, moof.end).filter((box) => box.type === "traf").map((traf) => {
     const tfhd = childBox(bytes, traf, "tfhd")!
@@ -147,29 +147,42 @@ describe("fragments", () => {
   it("say of themselves what the index says of them", () => {
     const { parameters, units } = h264({ audio: "tone-16000.aac" })
     for (const fragment of build(parameters, units).fragments) {
-      const bytes = Buffer.concat(fragment.parts)
+      const bytes = Buffer.from(fragment.data)
       assert.strictEqual(bytes.length, fragment.bytes)
       const { headBytes: _, sample: __, ...line } = readFragmentLine(bytes)!
-      const { parts: ___, ...rest } = fragment
+      const { data: ___, release: ____, ...rest } = fragment
       assert.deepStrictEqual(line, rest)
       assert.deepStrictEqual(scanBoxes(bytes, 0, bytes.length).map((box) => box.type), ["uuid", "moof", "mdat"])
       assert.strictEqual(scanBoxes(bytes, 0, bytes.length)[0]!.end, lineBytes)
     }
   })
 
-  it("reference the pictures' bytes and join neighbours", () => {
-    const { parameters, units } = h264()
-    const slab = Buffer.concat(units.map((unit) => unit.data))
-    let at = 0
-    const inSlab = units.map((unit) => {
-      const data = slab.subarray(at, at + unit.data.length)
-      at += data.length
-      return { ...unit, data }
+  it("hold what was pushed although its memory and that of released fragments is used again", () => {
+    const { parameters, units } = h264({ audio: "tone-16000.aac", seconds: 8 })
+    const kept = build(parameters, units).fragments.map(({ data }) => Buffer.from(data))
+    const again: Array<Buffer> = []
+    const blocks = new Set<ArrayBufferLike>()
+    const builder = makeFragmentBuilder({
+      parameters,
+      decodeTicks: 0,
+      wallMs: (ticks) => t0 + Math.round(ticks / 90),
+      onFragment: ({ data, release }) => {
+        again.push(Buffer.from(data))
+        blocks.add(data.buffer)
+        release()
+        release()
+      },
     })
-    for (const fragment of build(parameters, inSlab).fragments) {
-      assert.strictEqual(fragment.parts.length, 2)
-      assert.strictEqual(fragment.parts[1]!.buffer, slab.buffer)
+    const shared = Buffer.alloc(1 << 20)
+    for (const unit of units) {
+      shared.set(unit.data)
+      builder.push({ ...unit, data: shared.subarray(0, unit.data.length) })
+      shared.fill(0xee, 0, unit.data.length)
     }
+    builder.flush()
+    again.forEach((bytes, i) => equalBytes(bytes, kept[i]!))
+    assert.strictEqual(again.length, kept.length)
+    assert.isBelow(blocks.size, again.length)
   })
 
   it("drop what comes before the first key picture, audio too", () => {

@@ -28,7 +28,8 @@ export const fragmentsFrom = (startMs: number, count: number, bytes = 50): Reado
     parameters,
     decodeTicks: 0,
     wallMs: (ticks) => startMs + ticks / 90,
-    onFragment: (fragment) => fragments.push(fragment),
+    // A copy may be kept for as long as the test likes.
+    onFragment: (fragment) => fragments.push({ ...fragment, data: Buffer.from(fragment.data), release: () => {} }),
   })
   for (let i = 0; i < count * 10; i++) {
     builder.push({

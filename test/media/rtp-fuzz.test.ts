@@ -30,21 +30,19 @@ const videoSdp = { h264: sdpOf(gst), h265: sdpOf("gst-1.22-h265") }
 
 interface Outcome {
   readonly units: Array<AccessUnit>
-  readonly copies: Array<Buffer>
   readonly parameters: Array<TrackParameters>
   losses: number
 }
 
 /** Feeds one track of what an SDP describes. */
 const run = (sdp: string, track: "video" | "audio", packets: ReadonlyArray<Buffer>): Outcome => {
-  const outcome: Outcome = { units: [], copies: [], parameters: [], losses: 0 }
+  const outcome: Outcome = { units: [], parameters: [], losses: 0 }
   const choice = chooseTracks(parseSdp(sdp))
   if (typeof choice === "string") throw new Error(choice)
   const tracks = makeTracks(choice, true, {
     onParameters: (parameters) => outcome.parameters.push(parameters),
     onUnit: (unit) => {
-      outcome.units.push(unit)
-      outcome.copies.push(Buffer.from(unit.data))
+      outcome.units.push({ ...unit, data: Buffer.from(unit.data) })
     },
     onLoss: (count) => {
       assert.isAtLeast(count, 1)
@@ -70,14 +68,13 @@ const wholeNals = (data: Uint8Array): boolean => {
 }
 
 const check = (sdp: string, track: "video" | "audio", packets: ReadonlyArray<Buffer>) => {
-  const { copies, losses, parameters, units } = run(sdp, track, packets)
+  const { losses, parameters, units } = run(sdp, track, packets)
   const bytesIn = packets.reduce((sum, packet) => sum + packet.length, 0)
   const bytesOut = units.reduce((sum, { data }) => sum + data.length, 0)
   // A NAL unit in an aggregate gains two bytes of length and sets kept aside may come once more.
   assert.isAtMost(bytesOut, bytesIn * 4 + 4096)
   assert.isAtMost(losses, packets.length * 65_536)
-  for (const [index, { data, durationTicks, ticks }] of units.entries()) {
-    assert.isTrue(copies[index]!.equals(data), "a unit changed after it was handed out")
+  for (const { data, durationTicks, ticks } of units) {
     assert.isTrue(Number.isSafeInteger(ticks) && durationTicks >= 0)
     if (track === "video") assert.isTrue(wholeNals(data))
   }

@@ -7,7 +7,7 @@ import { H265Depacketiser } from "#media/rtp/h265.ts"
 import { TrackReceiver } from "#media/rtp/receiver.ts"
 import { Reorder, reorderCapacity } from "#media/rtp/reorder.ts"
 import { parseRtcp, receiverReportPacket } from "#media/rtp/rtcp.ts"
-import { Slab } from "#media/rtp/slab.ts"
+import { UnitBuffer } from "#media/rtp/unit-buffer.ts"
 import type { VideoParameters } from "#schema/media.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
@@ -496,25 +496,24 @@ describe("Reorder", () => {
   })
 })
 
-describe("Slab", () => {
-  it("keeps units apart and unchanged, moves what would straddle, refuses what is too long", () => {
-    const slab = new Slab({ slabBytes: 16, maxUnitBytes: 40 })
+describe("UnitBuffer", () => {
+  it("grows, hands out whole units, uses its memory again, refuses what is too long", () => {
+    const buffer = new UnitBuffer(100_000)
     const write = (text: string) => {
       const bytes = Buffer.from(text)
-      return slab.append(bytes, 0, bytes.length)
+      return buffer.append(bytes, 0, bytes.length)
     }
+    const take = () => Buffer.from(buffer.take()).toString()
     assert.isTrue(write("first unit"))
-    const first = slab.take()
-    assert.isTrue(write("second") && write(" unit, longer than a slab"))
-    const second = slab.take()
-    assert.isTrue(write("x".repeat(40)))
+    assert.strictEqual(take(), "first unit")
+    assert.isTrue(write("second ") && write("x".repeat(50_000)))
+    assert.strictEqual(take(), `second ${"x".repeat(50_000)}`)
+    assert.isTrue(write("x".repeat(100_000)))
     assert.isFalse(write("y"))
-    slab.truncate(0)
+    buffer.truncate(0)
     assert.isTrue(write("third"))
-    assert.deepStrictEqual([first, second, slab.take()].map((unit) => Buffer.from(unit).toString()), [
-      "first unit",
-      "second unit, longer than a slab",
-      "third",
-    ])
+    const third = buffer.take()
+    assert.isTrue(write("fourth"))
+    assert.strictEqual(third.buffer, buffer.take().buffer)
   })
 })

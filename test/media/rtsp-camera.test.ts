@@ -4,6 +4,7 @@ import type { SourceError, SourceListener, SourceOptions } from "#media/source.t
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Redacted } from "effect"
+import { createCipheriv } from "node:crypto"
 import { createSocket } from "node:dgram"
 import { readFileSync } from "node:fs"
 import { nalUnits, rtpPacket } from "./rtp-packets.ts"
@@ -26,6 +27,10 @@ const pictures = (count: number): ReadonlyArray<Buffer> => {
 }
 const stream = (count: number, channel = 0) =>
   Buffer.concat(pictures(count).map((packet) => interleaved(channel, packet)))
+
+/** The same random bytes every time. Some of them look like packets. */
+const noise = (count: number) =>
+  createCipheriv("aes-128-ctr", Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(count))
 
 const camera = (script?: Script) =>
   Effect.acquireRelease(
@@ -70,7 +75,7 @@ const watch = (url: string, options: Partial<SourceOptions> = {}, listener: Part
     }, {
       onParameters: (told) => parameters.push(told),
       onUnit: (unit) => {
-        units.push(unit)
+        units.push({ ...unit, data: Buffer.from(unit.data) })
         for (const { count, done } of waiting) if (units.length >= count) Deferred.doneUnsafe(done, Exit.void)
       },
       onLoss: (count) => {
@@ -261,6 +266,15 @@ describe("an end", () => {
       socket.write(Buffer.alloc(200_000, "garbage"))
       return null
     }],
+    ["random bytes in the middle of a stream", "protocol", ({ method }, socket) => {
+      if (method !== "PLAY") return undefined
+      socket.write(Buffer.concat([stream(3), noise(4_000_000)]))
+      return null
+    }],
+    ["random bytes instead of an answer", "protocol", (_, socket) => {
+      socket.write(noise(4_000_000))
+      return null
+    }],
     ["closed by the camera", "closed", ({ method }, socket) => {
       if (method === "PLAY") socket.end(stream(3))
       return method === "PLAY" ? null : undefined
@@ -288,7 +302,7 @@ describe("an end", () => {
 
   it.live("counts packets and bytes up to there", () =>
     Effect.gen(function*() {
-      const running = yield* camera(cases[6]![2])
+      const running = yield* camera(cases[8]![2])
       const error = yield* failure(yield* watch(running.url))
       assert.strictEqual(error.packet, 5)
       assert.isAbove(error.byte, stream(3).length)

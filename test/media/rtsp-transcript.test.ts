@@ -74,7 +74,7 @@ const says = ({ audio, file, units, video }: Expected, chunkBytes: number) =>
     }, {
       onParameters: (told) =>
         parameters.push(told),
-      onUnit: (unit) => got[unit.track].push(unit),
+      onUnit: (unit) => got[unit.track].push({ ...unit, data: Buffer.from(unit.data) }),
       onLoss: (count) => {
         got.losses += count
       },

@@ -40,7 +40,7 @@ export const seeds = (): ReadonlyArray<readonly [string, Buffer]> => {
     ["mp4/whole-h264-aac", file("main-640x360-25.h264", "tone-16000.aac")],
     ["mp4/whole-h265-alaw", file("main-640x360-25.h265", "tone-8000.pcma")],
     ["mp4/whole-h264-opus", file("wide-800x352-25.h264", "tone-48000.opus")],
-    ["mp4/whole-fragments", Buffer.concat([front, ...fragments.flatMap((fragment) => fragment.parts)])],
+    ["mp4/whole-fragments", Buffer.concat([front, ...fragments.map(({ data }) => data)])],
     ["index/whole-sealed", encodeIndex(header, entries, sealOf(entries, description, offset))],
   ]
 }

@@ -52,7 +52,7 @@ describe("a file", () => {
             assert.strictEqual(
               Buffer.compare(
                 bytes.subarray(entry.offset, entry.offset + entry.bytes),
-                Buffer.concat(fragments[i]!.parts),
+                fragments[i]!.data,
               ),
               0,
             )
