@@ -15,6 +15,9 @@ import type { CameraInput } from "./parts/camera-form.tsx"
 
 const mostPages = 20
 
+/** Set while the cookie may hold a session, so that a browser without one is not asked for it. It is no secret. */
+const sessionHint = "nightjar.session"
+
 let accessToken: string | null = null
 let signedOut: () => void = () => undefined
 const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location.origin, token: () => accessToken }))
@@ -22,7 +25,7 @@ const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location
 const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> =>
   Effect.runPromise(ask(await client))
 
-const tagOf = (error: unknown): string =>
+export const tagOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : ""
 
 /** A failure in words for a person. */
@@ -40,6 +43,9 @@ const refresh = (): Promise<Profile> => {
   refreshing ??= run((api) => api.auth.refresh({ payload: {} })).then(({ body }) => {
     accessToken = body.accessToken
     return body.user
+  }, (error: unknown) => {
+    if (tagOf(error) === "InvalidRefreshToken") localStorage.removeItem(sessionHint)
+    throw error
   }).finally(() => {
     refreshing = null
   })
@@ -70,13 +76,16 @@ export const signIn = async (username: string, password: string): Promise<Profil
     api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } })
   )
   accessToken = body.accessToken
+  localStorage.setItem(sessionHint, "1")
   return body.user
 }
 
-/** Takes up the session that the cookie holds, if any. */
-export const signedInAgain = (): Promise<Profile> => refresh()
+/** Takes up the session that the cookie holds; null where there is none. */
+export const signedInAgain = async (): Promise<Profile | null> =>
+  localStorage.getItem(sessionHint) === null ? null : refresh()
 
 export const signOut = async (): Promise<void> => {
+  localStorage.removeItem(sessionHint)
   await call((api) => api.auth.logout())
   accessToken = null
 }
@@ -123,12 +132,17 @@ export const addCamera = async (input: CameraInput): Promise<void> => {
       payload: { name: input.name, driver: "rtsp", ...credentials(input), streams: streamsOf(input) },
     })
   )
+  if (input.record) await startRecording(camera, input.retentionDays)
+}
+
+/** Records a camera's first channel from now on. */
+export const startRecording = async (camera: Camera, retentionDays: number): Promise<void> => {
   const channel = camera.channels[0]
-  if (!input.record || channel === undefined) return
+  if (channel === undefined) return
   await call((api) =>
     api.record.createRecording({
       headers: {},
-      payload: { channelId: channel.id, mode: "continuous", enabled: true, retentionDays: input.retentionDays },
+      payload: { channelId: channel.id, mode: "continuous", enabled: true, retentionDays },
     })
   )
 }
@@ -186,8 +200,20 @@ export const keepFor = (recording: Recording, retentionDays: number) => {
   )
 }
 
-export const timelineOf = (recordingToken: RecordingToken, interval: Interval) =>
-  call((api) => api.search.timeline({ params: { recordingToken }, query: interval }))
+/** What is recorded and missing, rounded outwards to so many columns that its size does not depend on the footage. */
+export const timelineOf = (recordingToken: RecordingToken, interval: Interval, pixels: number) =>
+  call((api) => api.search.timelineRange({ params: { recordingToken }, query: { ...interval, pixels } }))
+
+export const coverageOf = (recording: Recording, interval: Interval) =>
+  call((api) => api.record.recordingCoverage({ params: { id: recording.id }, query: interval }))
+
+/** Dates of a month (`YYYY-MM`) with footage, in a time zone. */
+export const recordedDates = async (recordingToken: RecordingToken, month: string, timeZone: string) =>
+  (await call((api) => api.search.calendarMonth({ params: { recordingToken }, query: { month, timeZone } }))).dates
+
+/** What there is to replay; `newest` is null while there is no footage. */
+export const replayInfo = (recordingToken: RecordingToken) =>
+  call((api) => api.replay.info({ params: { recordingToken } }))
 
 /** A replay session; without `end` it grows with the recording. */
 export const openReplay = async (recordingToken: RecordingToken, start: number, end?: number, speed?: number) => {

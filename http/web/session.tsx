@@ -5,6 +5,7 @@
 import type { Profile } from "#schema/auth.ts"
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react"
 import { messageOf, signedInAgain, signIn, signOut, whenSignedOut } from "./api.ts"
+import { Problem } from "./parts/notes.tsx"
 
 interface Session {
   readonly user: Profile
@@ -44,8 +45,8 @@ const Login = ({ onUser }: { readonly onUser: (user: Profile) => void }) => {
           void submit()
         }}
       >
-        <div className="brand" style={{ padding: 0 }}>
-          <img src="/nightjar.svg" alt="" />
+        <div className="brand">
+          <img src="/nightjar.svg" alt="" width="36" height="36" />
           <h1>Nightjar</h1>
         </div>
         <label className="field">
@@ -69,10 +70,10 @@ const Login = ({ onUser }: { readonly onUser: (user: Profile) => void }) => {
             required
           />
         </label>
-        {error !== null && <div className="alert" role="alert">{error}</div>}
+        <Problem error={error} />
         <button className="primary" type="submit" disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button>
         <p className="small muted">
-          The password of the first start was printed by the recorder, or set by NIGHTJAR_ADMIN_PASSWORD.
+          The recorder printed the first password when it started, unless NIGHTJAR_ADMIN_PASSWORD had set one.
         </p>
       </form>
     </main>

@@ -4,9 +4,9 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
-  hour12: false,
+  hourCycle: "h23",
 })
-const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false })
+const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
 const dayAndClock = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
   month: "short",
@@ -14,19 +14,24 @@ const dayAndClock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
-  hour12: false,
+  hourCycle: "h23",
 })
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" })
+const month = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" })
 
 export const second = 1000
 export const minute = 60 * second
 export const hour = 60 * minute
 export const dayLength = 24 * hour
 
+/** The browser's time zone, by its IANA name. */
+export const timeZone: string = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 export const clockOf = (ms: number): string => clock.format(ms)
 export const minuteOf = (ms: number): string => minutes.format(ms)
 export const dayOf = (ms: number): string => day.format(ms)
 export const momentOf = (ms: number): string => dayAndClock.format(ms)
+export const monthOf = (ms: number): string => month.format(ms)
 
 /** `1 d 3 h`, `2 h 5 min`, `3 min 4 s`, `5.2 s`, `40 ms`. */
 export const lengthOf = (ms: number): string => {
@@ -45,8 +50,29 @@ export const sizeOf = (bytes: number): string => {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`
 }
 
+/** A share in percent that says 100 only when nothing is missing. */
+export const percentOf = (part: number, whole: number): string => {
+  if (whole <= 0) return "—"
+  if (part >= whole) return "100 %"
+  return `${(Math.floor(part / whole * 100_000) / 1000).toFixed(part / whole > 0.99 ? 3 : 1)} %`
+}
+
+const two = (value: number): string => String(value).padStart(2, "0")
+
+/** Local date of a moment, `YYYY-MM-DD`. */
+export const dateOf = (ms: number): string => {
+  const at = new Date(ms)
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+}
+
+/** Value of a `datetime-local` field. */
+export const fieldOf = (ms: number): string => {
+  const at = new Date(ms)
+  return `${dateOf(ms)}T${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+}
+
 /** Causes of gaps in words. */
-export const causeText: Readonly<Record<string, string>> = {
+const causeText: Readonly<Record<string, string>> = {
   starting: "waiting for the first picture",
   camera_offline: "camera offline",
   camera_frozen: "camera sent no pictures",
@@ -63,3 +89,5 @@ export const causeText: Readonly<Record<string, string>> = {
   operator_paused: "paused by a person",
   segment_missing: "file missing",
 }
+
+export const causeOf = (cause: string): string => causeText[cause] ?? cause

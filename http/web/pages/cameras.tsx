@@ -4,17 +4,32 @@ import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useState } from "react"
 import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
 import { CameraForm } from "../parts/camera-form.tsx"
-import { Badge, Empty, Modal, Problem } from "../parts/notes.tsx"
-import { useRoute } from "../route.ts"
+import { Icon } from "../parts/icons.tsx"
+import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
+import { type Route, useRoute } from "../route.ts"
 import { useQuery } from "../use-query.ts"
 
 type Open = { readonly kind: "add" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
 
-const picture = (camera: Camera): string => {
+const codecNames: Readonly<Record<string, string>> = {
+  h264: "H.264",
+  h265: "H.265",
+  aac: "AAC",
+  opus: "Opus",
+  pcmu: "G.711",
+  pcma: "G.711",
+}
+
+const Picture = ({ camera }: { readonly camera: Camera }) => {
   const stream = camera.channels[0]?.streams[0]
-  if (stream?.codec === null || stream?.codec === undefined) return "not seen yet"
-  const audio = stream.audioCodec === null ? "" : `, ${stream.audioCodec}`
-  return `${stream.codec === "h264" ? "H.264" : "H.265"} ${stream.width}×${stream.height}${audio}`
+  if (stream?.codec === null || stream?.codec === undefined) return <span className="muted">not seen yet</span>
+  const audio = stream.audioCodec === null ? "no sound" : codecNames[stream.audioCodec] ?? stream.audioCodec
+  return (
+    <>
+      <span className="number">{stream.width} × {stream.height}</span>
+      <div className="small muted">{codecNames[stream.codec] ?? stream.codec}, {audio}</div>
+    </>
+  )
 }
 
 const DeleteDialog = ({ camera, onDone, recordings }: {
@@ -23,12 +38,15 @@ const DeleteDialog = ({ camera, onDone, recordings }: {
   readonly onDone: () => void
 }) => {
   const [error, setError] = useState<string | null>(null)
+  const [busy, setBusy] = useState(false)
   const remove = async () => {
+    setBusy(true)
     try {
       await deleteCamera(camera, recordings)
       onDone()
     } catch (failure) {
       setError(messageOf(failure))
+      setBusy(false)
     }
   }
   return (
@@ -40,46 +58,126 @@ const DeleteDialog = ({ camera, onDone, recordings }: {
             "Its recording and all footage of it are deleted with it. This cannot be undone."}
         </p>
         <Problem error={error} />
-        <div className="row">
-          <button type="button" className="danger" onClick={() => void remove()}>Delete</button>
-          <button type="button" onClick={onDone}>Keep it</button>
+        <div className="actions">
+          <button type="button" onClick={onDone} autoFocus>Keep it</button>
+          <button type="button" className="danger solid" onClick={() => void remove()} disabled={busy}>
+            {busy ? "Deleting…" : recordings.length === 0 ? "Delete" : "Delete with its footage"}
+          </button>
         </div>
       </div>
     </Modal>
   )
 }
 
+const Row = ({ camera, onOpen, recordings }: {
+  readonly camera: Camera
+  readonly recordings: ReadonlyArray<Recording> | undefined
+  readonly onOpen: (open: Open) => void
+}) => (
+  <tr>
+    <td>
+      <strong>{camera.name}</strong>
+    </td>
+    <td>
+      <Badge state={camera.status} />
+      <Why reason={camera.reason} />
+    </td>
+    <td>
+      <Picture camera={camera} />
+    </td>
+    <td className="small mono">{camera.channels[0]?.streams[0]?.sourceUrl ?? "—"}</td>
+    <td>
+      {recordings?.map((one) => <Badge key={one.id} state={one.state} />)}
+      {recordings?.length === 0 && <span className="muted">none</span>}
+    </td>
+    <td>
+      <div className="actions">
+        {recordings?.[0] !== undefined && (
+          <a
+            className="button"
+            href={`#/play/${recordings[0].recordingToken}`}
+            aria-label={`Play back ${camera.name}`}
+            title="Play back"
+          >
+            <Icon name="play" />
+          </a>
+        )}
+        <button
+          type="button"
+          onClick={() => onOpen({ kind: "edit", camera })}
+          aria-label={`Edit ${camera.name}`}
+          title="Edit"
+        >
+          <Icon name="edit" />
+        </button>
+        <button
+          type="button"
+          className="danger"
+          onClick={() => onOpen({ kind: "delete", camera })}
+          aria-label={`Delete ${camera.name}`}
+          title="Delete"
+        >
+          <Icon name="remove" />
+        </button>
+      </div>
+    </td>
+  </tr>
+)
+
+/** The dialog that the address asks for: `?add=1`, `?edit=<camera>`. */
+const useAsked = (route: Route, cameras: ReadonlyArray<Camera> | null) => {
+  const [open, setOpen] = useState<Open | null>(null)
+  const known = cameras !== null
+  useEffect(() => {
+    const camera = cameras?.find((one) => one.id === route.query.get("edit"))
+    if (route.query.has("add")) setOpen({ kind: "add" })
+    else if (camera !== undefined) setOpen({ kind: "edit", camera })
+    // Once a visit: the list that is asked for again must not open it again.
+  }, [route, known])
+  return [open, setOpen] as const
+}
+
 export const CamerasPage = () => {
-  const route = useRoute()
   const cameras = useQuery("cameras", listCameras, 3000)
   const recordings = useQuery("recordings", listRecordings, 3000)
-  const [open, setOpen] = useState<Open | null>(null)
-  useEffect(() => {
-    if (route.query.has("add")) setOpen({ kind: "add" })
-  }, [route.query])
+  const [open, setOpen] = useAsked(useRoute(), cameras.data)
   const done = () => {
     setOpen(null)
+    // The address asked for a dialog that has been answered.
+    if (location.hash.includes("?")) history.replaceState(null, "", "#/cameras")
     cameras.refresh()
     recordings.refresh()
   }
-  const of = (camera: Camera) => recordings.data?.filter((one) => one.cameraId === camera.id) ?? []
+  const of = (camera: Camera) => recordings.data?.filter((one) => one.cameraId === camera.id)
   return (
     <>
       <div className="head">
         <h1>Cameras</h1>
-        <button type="button" className="primary" onClick={() => setOpen({ kind: "add" })}>Add a camera</button>
+        {cameras.data !== null && cameras.data.length > 0 && (
+          <button
+            type="button"
+            className="primary"
+            onClick={() => setOpen({ kind: "add" })}
+          >
+            <Icon name="plus" />Add a camera
+          </button>
+        )}
       </div>
       <Problem error={cameras.error ?? recordings.error} />
+      {cameras.data === null && cameras.error === null && <Loading lines={4} />}
       {cameras.data?.length === 0 && (
-        <Empty title="No camera yet">
-          <p className="muted">
-            Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password.
+        <Empty icon="cameras" title="No camera yet">
+          <p>
+            Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password. The
+            camera's manual tells the path.
           </p>
-          <button type="button" onClick={() => setOpen({ kind: "add" })}>Add a camera</button>
+          <button type="button" className="primary" onClick={() => setOpen({ kind: "add" })}>
+            <Icon name="plus" />Add a camera
+          </button>
         </Empty>
       )}
       {cameras.data !== null && cameras.data.length > 0 && (
-        <div className="panel table-wrap">
+        <div className="panel">
           <table>
             <thead>
               <tr>
@@ -95,41 +193,7 @@ export const CamerasPage = () => {
             </thead>
             <tbody>
               {cameras.data.map((camera) => (
-                <tr key={camera.id}>
-                  <td>
-                    <strong>{camera.name}</strong>
-                  </td>
-                  <td>
-                    <Badge state={camera.status} />
-                    {camera.reason !== "" && <div className="small muted">{camera.reason}</div>}
-                  </td>
-                  <td className="small">{picture(camera)}</td>
-                  <td className="small mono">{camera.channels[0]?.streams[0]?.sourceUrl ?? "—"}</td>
-                  <td>
-                    {of(camera).length === 0 ?
-                      <span className="muted small">none</span> :
-                      of(camera).map((one) => <Badge key={one.id} state={one.state} />)}
-                  </td>
-                  <td>
-                    <div className="row" style={{ flexWrap: "nowrap" }}>
-                      <button
-                        type="button"
-                        onClick={() => setOpen({ kind: "edit", camera })}
-                        aria-label={`Edit ${camera.name}`}
-                      >
-                        Edit
-                      </button>
-                      <button
-                        type="button"
-                        className="danger"
-                        onClick={() => setOpen({ kind: "delete", camera })}
-                        aria-label={`Delete ${camera.name}`}
-                      >
-                        Delete
-                      </button>
-                    </div>
-                  </td>
-                </tr>
+                <Row key={camera.id} camera={camera} recordings={of(camera)} onOpen={setOpen} />
               ))}
             </tbody>
           </table>
@@ -145,7 +209,13 @@ export const CamerasPage = () => {
           <CameraForm camera={open.camera} onDone={done} />
         </Modal>
       )}
-      {open?.kind === "delete" && <DeleteDialog camera={open.camera} recordings={of(open.camera)} onDone={done} />}
+      {open?.kind === "delete" && (
+        <DeleteDialog
+          camera={open.camera}
+          recordings={of(open.camera) ?? []}
+          onDone={done}
+        />
+      )}
     </>
   )
 }

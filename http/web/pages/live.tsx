@@ -7,12 +7,16 @@ import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useRef, useState } from "react"
 import { listCameras, listRecordings, messageOf, openReplay } from "../api.ts"
 import { HlsVideo } from "../parts/hls-video.tsx"
-import { Badge, Empty, Problem } from "../parts/notes.tsx"
-import { lengthOf, second } from "../time.ts"
+import { Icon } from "../parts/icons.tsx"
+import { Badge, Empty, Loading, Problem, Why } from "../parts/notes.tsx"
+import { second } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 
 /** How far before the present a tile's session begins, so that its playlist is never empty. */
 const lead = 20 * second
+
+/** Footage that is not there yet, or a session that ended, is asked for again after this. */
+const again = 5 * second
 
 const useOnScreen = () => {
   const element = useRef<HTMLDivElement>(null)
@@ -24,6 +28,13 @@ const useOnScreen = () => {
   }, [])
   return [element, visible] as const
 }
+
+const Connecting = () => (
+  <p className="note">
+    <span className="pulse" />
+    Connecting…
+  </p>
+)
 
 const Picture = ({ name, recording }: { readonly name: string; readonly recording: Recording }) => {
   const [uri, setUri] = useState<string | null>(null)
@@ -44,15 +55,21 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
     }
   }, [recording.recordingToken, turn])
 
-  // Footage that is not there yet, or a session that ended, is asked for again.
   useEffect(() => {
     if (error === null) return
-    const timer = window.setTimeout(() => setTurn((n) => n + 1), 5 * second)
+    const timer = window.setTimeout(() => setTurn((n) => n + 1), again)
     return () => window.clearTimeout(timer)
   }, [error, turn])
 
-  if (error !== null) return <p className="note">{error}</p>
-  if (uri === null) return <p className="note">Connecting…</p>
+  if (error !== null) {
+    return (
+      <p className="note">
+        <Icon name="trouble" />
+        {error}
+      </p>
+    )
+  }
+  if (uri === null) return <Connecting />
   return (
     <>
       <HlsVideo
@@ -65,8 +82,30 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
         onMoment={(ms) => setBehind(Date.now() - ms)}
         onError={setError}
       />
-      {behind !== null && <span className="over mono">{lengthOf(Math.max(0, behind))} behind</span>}
+      {behind !== null && (
+        <span className="over" data-testid="behind">{Math.max(0, Math.round(behind / second))} s behind</span>
+      )}
     </>
+  )
+}
+
+const Note = ({ camera, recording }: { readonly camera: Camera; readonly recording: Recording | undefined }) => {
+  if (recording === undefined) {
+    return (
+      <div className="note">
+        Not recorded, so there is no picture to show.
+        <a href="#/recordings">Start a recording</a>
+      </div>
+    )
+  }
+  const reason = camera.reason || recording.reason
+  if (recording.state === "waiting" && reason === "") return <Connecting />
+  return (
+    <div className="note">
+      <Icon name={recording.state === "disabled" ? "pause" : "trouble"} />
+      {recording.state === "disabled" ? "The recording is paused." : <Why reason={reason} />}
+      {camera.status === "authFailed" && <a href={`#/cameras?edit=${camera.id}`}>Change the password</a>}
+    </div>
   )
 }
 
@@ -76,49 +115,71 @@ const Tile = ({ camera, recording }: { readonly camera: Camera; readonly recordi
   return (
     <article className="tile" ref={element} aria-label={camera.name}>
       <div className="picture">
-        {showing ? <Picture name={camera.name} recording={recording} /> : (
-          <p className="note">
-            {recording === undefined ?
-              "Not recorded. Start a recording to see pictures here." :
-              recording.reason || camera.reason || `The recording is ${recording.state}.`}
-          </p>
-        )}
+        {showing ?
+          (
+            <>
+              <Picture name={camera.name} recording={recording} />
+              <a href={`#/play/${recording.recordingToken}`} aria-label={`Play back ${camera.name}`} />
+            </>
+          ) :
+          <Note camera={camera} recording={recording} />}
       </div>
       <div className="bar">
-        <strong>{camera.name}</strong>
-        <span className="row">
-          {recording !== undefined && <a className="small" href={`#/play/${recording.recordingToken}`}>Replay</a>}
-          <Badge state={camera.status} />
-        </span>
+        <h2 className="cut">{camera.name}</h2>
+        <Badge state={camera.status} />
       </div>
     </article>
+  )
+}
+
+const Summary = ({ cameras }: { readonly cameras: ReadonlyArray<Camera> }) => {
+  const bad = cameras.filter((one) => one.status === "offline" || one.status === "authFailed").length
+  const online = cameras.filter((one) => one.status === "online").length
+  return (
+    <div className="summary">
+      <Badge state={online > 0 ? "online" : "disabled"} text={`${online} of ${cameras.length} online`} />
+      {bad > 0 && (
+        <a href="#/cameras">
+          <Badge state="offline" text={`${bad} ${bad === 1 ? "needs" : "need"} attention`} />
+        </a>
+      )}
+    </div>
   )
 }
 
 export const LivePage = () => {
   const cameras = useQuery("cameras", listCameras)
   const recordings = useQuery("recordings", listRecordings)
+  const all = cameras.data
   return (
     <>
       <div className="head">
         <h1>Live</h1>
+        {all !== null && all.length > 0 && <Summary cameras={all} />}
       </div>
       <Problem error={cameras.error ?? recordings.error} />
-      {cameras.data?.length === 0 && (
-        <Empty title="No camera yet">
-          <p className="muted">Add one by its RTSP address; it is recorded a few seconds later.</p>
-          <a className="button" href="#/cameras?add=1">Add a camera</a>
+      {all === null && cameras.error === null && <Loading lines={4} />}
+      {all?.length === 0 && (
+        <Empty icon="cameras" title="No camera yet">
+          <p>
+            Add one by its RTSP address. It is recorded from then on, and its picture appears here a few seconds later.
+          </p>
+          <a className="button primary" href="#/cameras?add=1">
+            <Icon name="plus" />Add a camera
+          </a>
         </Empty>
       )}
-      <div className="grid">
-        {cameras.data?.map((camera) => (
-          <Tile
-            key={camera.id}
-            camera={camera}
-            recording={recordings.data?.find((one) => one.cameraId === camera.id)}
-          />
-        ))}
-      </div>
+      {recordings.data !== null && (
+        <div className="grid">
+          {all?.map((camera) => (
+            <Tile
+              key={camera.id}
+              camera={camera}
+              recording={recordings.data?.find((one) => one.cameraId === camera.id)}
+            />
+          ))}
+        </div>
+      )}
     </>
   )
 }

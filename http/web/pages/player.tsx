@@ -1,249 +1,263 @@
 /**
- * Replay of one recording: picture, timeline from days to seconds, speed from 0.25 to 16.
- *
- * Keys anywhere on the page: space plays and pauses, `j` and `l` jump ten seconds, `,` and `.` step a picture while paused,
- * `<` and `>` change the speed.
+ * Replay of one recording: picture, timeline from days to seconds, days with footage, what is missing, speed from 0.25 to 16.
+ * The keys stand in `parts/help.tsx`.
  */
 import type { RecordingToken } from "#schema/common.ts"
 import { useEffect, useRef, useState } from "react"
-import { listCameras, listRecordings, messageOf, openReplay, timelineOf } from "../api.ts"
-import { HlsVideo, type HlsVideoHandle } from "../parts/hls-video.tsx"
-import { Problem } from "../parts/notes.tsx"
+import { listCameras, listRecordings, timelineOf } from "../api.ts"
+import { DayPicker } from "../parts/day-picker.tsx"
+import { Icon } from "../parts/icons.tsx"
+import { Empty, Problem } from "../parts/notes.tsx"
+import { Controls, fullScreen, Stage } from "../parts/player-controls.tsx"
 import { Timeline, type TimelineGap, type View, zoomed } from "../parts/timeline.tsx"
-import { causeText, dayLength, hour, lengthOf, minute, momentOf, second } from "../time.ts"
+import { causeOf, clockOf, dayLength, dayOf, fieldOf, hour, lengthOf, minute, second } from "../time.ts"
+import { type Playback, speeds, usePlayback } from "../use-playback.ts"
 import { useQuery } from "../use-query.ts"
 
-const speeds = [0.25, 0.5, 1, 2, 4, 8, 16]
+const zoomLevels: ReadonlyArray<readonly [string, number]> = [
+  ["Day", dayLength],
+  ["Hour", hour],
+  ["10 min", 10 * minute],
+  ["1 min", minute],
+]
 
-/** From this speed on the recorder serves key pictures alone. */
-const keyPicturesFrom = 4
+/** Columns of what is asked for, which is three views wide. */
+const columns = 3000
 
-/** A session holds this much around the moment it was asked for; seeking beyond it opens another. */
-const before = 10 * minute
-const after = 50 * minute
-
-interface Playing {
-  readonly uri: string
-  readonly at: number
-}
-
-const zoomLevels: ReadonlyArray<readonly [string, number]> = [["Day", dayLength], ["Hour", hour], [
-  "10 min",
-  10 * minute,
-], ["1 min", minute]]
+/** Gaps in the list beside the picture. */
+const mostGaps = 100
 
 interface Known {
   readonly spans: ReadonlyArray<View>
   readonly gaps: ReadonlyArray<TimelineGap>
 }
 
-export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; readonly at: number | null }) => {
-  const video = useRef<HlsVideoHandle>(null)
-  const [moment, setMoment] = useState<number | null>(at)
-  const [view, setView] = useState<View>(() => ({
-    start: (at ?? Date.now()) - 45 * minute,
-    end: (at ?? Date.now()) + 15 * minute,
-  }))
-  const [playing, setPlaying] = useState<Playing | null>(null)
-  const [paused, setPaused] = useState(false)
-  const [rate, setRate] = useState(1)
-  const [muted, setMuted] = useState(true)
-  const [state, setState] = useState("loading")
-  const [error, setError] = useState<string | null>(null)
-  const recordings = useQuery("recordings", listRecordings, 15_000)
-  const cameras = useQuery("cameras", listCameras, 60_000)
+const nothingKnown: Known = { spans: [], gaps: [] }
 
-  const length = view.end - view.start
-  // Asked for in steps of half a view, so that a drag does not ask for every pixel.
-  const step = Math.max(1, Math.round(length / 2))
+/** What is known of the view and as much on either side; asked for in steps of half a view, so that a drag asks seldom. */
+const useTimeline = (token: RecordingToken, view: View) => {
+  const step = Math.max(1, Math.round((view.end - view.start) / 2))
   const asked: View = {
-    start: (Math.floor(view.start / step) - 1) * step,
-    end: (Math.ceil(view.end / step) + 1) * step,
+    start: (Math.floor(view.start / step) - 2) * step,
+    end: (Math.ceil(view.end / step) + 2) * step,
   }
   const timeline = useQuery(
     `${asked.start}-${asked.end}`,
-    () => timelineOf(token, asked),
-    length < hour ? 2000 : 15_000,
+    () => timelineOf(token, asked, columns),
+    view.end - view.start < hour ? 2000 : 10_000,
   )
-  const [known, setKnown] = useState<Known>({ spans: [], gaps: [] })
+  // The last answer stays on screen while the next one is on its way.
+  const [known, setKnown] = useState(nothingKnown)
   useEffect(() => {
     if (timeline.data !== null) setKnown(timeline.data)
   }, [timeline.data])
+  return { known, error: timeline.error }
+}
 
-  const open = async (ms: number, speed: number) => {
-    setState("loading")
-    setError(null)
-    try {
-      const end = ms + after < Date.now() ? ms + after : undefined
-      const session = await openReplay(token, ms - before, end, speed)
-      setPlaying({ uri: session.uri, at: ms })
-      setMoment(ms)
-    } catch (failure) {
-      setPlaying(null)
-      setError(messageOf(failure))
+const useKeys = (playback: Playback, gaps: ReadonlyArray<TimelineGap>, onMuted: () => void) => {
+  const pressed = useRef((_event: KeyboardEvent) => {})
+  pressed.current = (event) => {
+    const { target } = event
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return
+    if (target instanceof HTMLElement && target.matches("input, select")) return
+    if (event.key === " " && target instanceof HTMLElement && target.matches("button, a")) return
+    const now = playback.moment ?? Date.now()
+    const speed = speeds.findIndex((one) => one === playback.rate)
+    const gap = gaps.find((one) => one.start > now + 4 * second)
+    const actions: Record<string, () => void> = {
+      " ": () => playback.setPaused(!playback.paused),
+      j: () => playback.seek(now - 10 * second),
+      l: () => playback.seek(now + 10 * second),
+      n: () => playback.seek(Date.now()),
+      g: () => gap !== undefined && playback.seek(gap.start - 3 * second),
+      m: onMuted,
+      f: fullScreen,
+      ",": () => playback.video.current?.step(-1),
+      ".": () => playback.video.current?.step(1),
+      "<": () => playback.setSpeed(speeds[Math.max(0, speed - 1)]!),
+      ">": () => playback.setSpeed(speeds[Math.min(speeds.length - 1, speed + 1)]!),
     }
+    const action = actions[event.key]
+    if (action === undefined) return
+    event.preventDefault()
+    action()
   }
-
-  const seek = (ms: number) => {
-    const target = Math.min(ms, Date.now() - 3 * second)
-    setMoment(target)
-    if (target < view.start || target > view.end) setView({ start: target - length / 2, end: target + length / 2 })
-    if (playing === null || video.current?.seek(target) !== true) void open(target, rate)
-  }
-
-  const change = (speed: number) => {
-    const sessionChanges = (speed >= keyPicturesFrom) !== (rate >= keyPicturesFrom)
-    setRate(speed)
-    if (sessionChanges) void open(moment ?? Date.now() - minute, speed)
-  }
-
   useEffect(() => {
-    void open(at ?? Date.now() - 30 * second, 1)
-  }, [token])
-
-  const follow = (ms: number) => {
-    setMoment(ms)
-    setView((old) => ms > old.end || ms < old.start ? { start: ms - length * 0.1, end: ms + length * 0.9 } : old)
-  }
-
-  const stepPicture = (by: number) => {
-    const element = video.current?.element()
-    if (element) element.currentTime += by / 25
-  }
-
-  useEffect(() => {
-    const key = (event: KeyboardEvent) => {
-      if (event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA|BUTTON|A)$/.test(event.target.tagName)) return
-      const actions: Record<string, () => void> = {
-        " ": () => setPaused((now) => !now),
-        j: () => seek((moment ?? Date.now()) - 10 * second),
-        l: () => seek((moment ?? Date.now()) + 10 * second),
-        ",": () => stepPicture(-1),
-        ".": () => stepPicture(1),
-        "<": () => change(speeds[Math.max(0, speeds.indexOf(rate) - 1)]!),
-        ">": () => change(speeds[Math.min(speeds.length - 1, speeds.indexOf(rate) + 1)]!),
-      }
-      const action = actions[event.key]
-      if (action === undefined) return
-      event.preventDefault()
-      action()
-    }
+    const key = (event: KeyboardEvent) => pressed.current(event)
     window.addEventListener("keydown", key)
     return () => window.removeEventListener("keydown", key)
-  })
+  }, [])
+}
+
+const Gaps = ({ gaps, onSeek }: {
+  readonly gaps: ReadonlyArray<TimelineGap>
+  readonly onSeek: (ms: number) => void
+}) => (
+  <section className="panel" aria-label="Missing in this view">
+    <div className="title">
+      <h2>Missing in this view</h2>
+      <span className="small muted number">{gaps.length}</span>
+    </div>
+    {gaps.length === 0 ? <p className="small muted">Nothing is missing.</p> : (
+      <div className="gaps">
+        {gaps.slice(0, mostGaps).map((gap) => (
+          <button
+            key={gap.start}
+            type="button"
+            onClick={() => onSeek(gap.start - 3 * second)}
+          >
+            <i aria-hidden="true" />
+            <span>
+              <b>{dayOf(gap.start)}, {clockOf(gap.start)} · {lengthOf(gap.missingMs)}</b>
+              <span className="small muted">{causeOf(gap.cause)}</span>
+            </span>
+          </button>
+        ))}
+      </div>
+    )}
+  </section>
+)
+
+interface BelowProps {
+  readonly view: View
+  readonly moment: number | null
+  readonly onView: (view: View) => void
+  readonly onSeek: (ms: number) => void
+}
+
+/** Legend, jump to a moment, zoom. */
+const Below = ({ moment, onSeek, onView, view }: BelowProps) => {
+  const length = view.end - view.start
+  const about = moment !== null && moment > view.start && moment < view.end ? moment : (view.start + view.end) / 2
+  return (
+    <div className="spread">
+      <div className="legend">
+        <span>
+          <i className="span" />recorded
+        </span>
+        <span>
+          <i className="gap" />missing
+        </span>
+      </div>
+      <form
+        className="row"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const ms = Date.parse(String(new FormData(event.currentTarget).get("moment")))
+          if (!Number.isNaN(ms)) onSeek(ms)
+        }}
+      >
+        <input
+          key={moment === null ? 0 : 1}
+          name="moment"
+          type="datetime-local"
+          step={1}
+          aria-label="Moment to go to"
+          style={{ width: "auto" }}
+          defaultValue={fieldOf(moment ?? Date.now())}
+        />
+        <button type="submit">Go to</button>
+      </form>
+      <div className="segments" role="group" aria-label="Zoom">
+        <button type="button" aria-label="Zoom out" onClick={() => onView(zoomed(view, 2, about))}>
+          <Icon name="minus" />
+        </button>
+        {zoomLevels.map(([name, span]) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={Math.abs(length - span) < span / 20}
+            onClick={() => onView(zoomed(view, span / length, about))}
+          >
+            {name}
+          </button>
+        ))}
+        <button type="button" aria-label="Zoom in" onClick={() => onView(zoomed(view, 0.5, about))}>
+          <Icon name="plus" />
+        </button>
+      </div>
+    </div>
+  )
+}
+
+const around = (ms: number): View => ({ start: ms - 20 * minute, end: ms + 10 * minute })
+
+export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; readonly at: number | null }) => {
+  const [view, setView] = useState<View>(() => around(at ?? Date.now()))
+  const [muted, setMuted] = useState(true)
+  const { error, known } = useTimeline(token, view)
+  const playback = usePlayback(token, at, known.spans)
+  const recordings = useQuery("recordings", listRecordings, 15_000)
+  const cameras = useQuery("cameras", listCameras, 60_000)
+  const { moment } = playback
+  const shown = useRef<number | null>(null)
+
+  /** The view turns its page when the playhead leaves it, but stays where a person has moved it. */
+  const follow = (ms: number) => {
+    const last = shown.current
+    shown.current = ms
+    playback.setMoment(ms)
+    setView((old) => {
+      const length = old.end - old.start
+      const left = last !== null && last >= old.start && last <= old.end && ms > old.end
+      return left ? { start: ms - length * 0.1, end: ms + length * 0.9 } : old
+    })
+  }
+  const seek = (ms: number) => {
+    const target = playback.seek(ms)
+    setView((old) => {
+      const half = (old.end - old.start) / 2
+      return target < old.start || target > old.end ? { start: target - half, end: target + half } : old
+    })
+  }
+  useKeys({ ...playback, seek: (ms) => (seek(ms), ms) }, known.gaps, () => setMuted((now) => !now))
 
   const recording = recordings.data?.find((one) => one.recordingToken === token)
-  const camera = cameras.data?.find((one) => one.id === recording?.cameraId)
-  const inside = moment === null ? undefined : known.gaps.find((gap) => gap.start <= moment && moment < gap.end)
+  const name = cameras.data?.find((one) => one.id === recording?.cameraId)?.name ?? "Replay"
+  if (playback.nothing) {
+    return (
+      <Empty icon="recordings" title="Nothing is recorded yet">
+        <p>{recording?.reason || "The first footage can be played a few seconds after the camera delivers."}</p>
+        <button type="button" className="primary" onClick={playback.retry}>Try again</button>
+        <a className="button" href="#/cameras">See the cameras</a>
+      </Empty>
+    )
+  }
+  const inView = known.gaps.filter((gap) => gap.end > view.start && gap.start < view.end)
   return (
     <>
       <div className="head">
-        <h1>{camera?.name ?? "Replay"}</h1>
-        <a className="button" href="#/recordings">All recordings</a>
+        <h1>{name}</h1>
+        <a className="button" href="#/recordings">
+          <Icon name="left" />All recordings
+        </a>
       </div>
-      <Problem error={error ?? timeline.error} />
-      <div className="stack">
-        <div className="player">
-          {playing !== null && (
-            <HlsVideo
-              ref={video}
-              src={playing.uri}
-              startAt={playing.at}
-              rate={rate}
-              paused={paused}
-              muted={muted}
-              label={`${camera?.name ?? "Camera"}, recorded`}
-              onMoment={follow}
-              onState={setState}
-              onError={setError}
-            />
-          )}
-          {moment !== null && <span className="clock mono" data-testid="clock">{momentOf(moment)}</span>}
-          {state !== "playing" && error === null && (
-            <span className="state">{state === "ended" ? "End of this part" : "Loading…"}</span>
-          )}
+      <div className="watch">
+        <div className="stack">
+          <Stage name={name} playback={playback} muted={muted} onMoment={follow} />
+          <Controls name={name} playback={playback} muted={muted} onMuted={setMuted} />
+          <Problem error={error} />
+          <Timeline
+            view={view}
+            onView={setView}
+            spans={known.spans}
+            gaps={known.gaps}
+            playhead={moment}
+            onSeek={seek}
+          />
+          <Below view={view} moment={moment} onView={setView} onSeek={seek} />
         </div>
-        <div className="spread">
-          <div className="row">
-            <button
-              type="button"
-              onClick={() => seek((moment ?? Date.now()) - 10 * second)}
-              aria-label="Back ten seconds"
-            >
-              −10 s
-            </button>
-            <button type="button" className="primary" onClick={() => setPaused(!paused)}>
-              {paused ? "Play" : "Pause"}
-            </button>
-            <button
-              type="button"
-              onClick={() => seek((moment ?? Date.now()) + 10 * second)}
-              aria-label="Forward ten seconds"
-            >
-              +10 s
-            </button>
-            <button type="button" aria-pressed={!muted} onClick={() => setMuted(!muted)}>
-              {muted ? "Sound off" : "Sound on"}
-            </button>
-            <button type="button" onClick={() => seek(Date.now() - 5 * second)}>Newest</button>
-          </div>
-          <div className="row" role="group" aria-label="Speed">
-            {speeds.map((speed) => (
-              <button
-                key={speed}
-                type="button"
-                aria-pressed={speed === rate}
-                onClick={() => change(speed)}
-              >
-                {speed}×
-              </button>
-            ))}
-          </div>
-        </div>
-        <Timeline view={view} onView={setView} spans={known.spans} gaps={known.gaps} playhead={moment} onSeek={seek} />
-        <div className="spread">
-          <div className="legend">
-            <span>
-              <i style={{ background: "var(--span)" }} />recorded
-            </span>
-            <span>
-              <i style={{ background: "var(--gap)" }} />missing
-            </span>
-            {inside !== undefined && (
-              <span>Here: {causeText[inside.cause] ?? inside.cause}, {lengthOf(inside.end - inside.start)}</span>
-            )}
-          </div>
-          <div className="row" role="group" aria-label="Zoom">
-            <button type="button" aria-label="Zoom out" onClick={() => setView(zoomed(view, 2, moment ?? view.start))}>
-              −
-            </button>
-            {zoomLevels.map(([name, span]) => (
-              <button
-                key={name}
-                type="button"
-                aria-pressed={Math.abs(length - span) < span / 20}
-                onClick={() => setView(zoomed(view, span / length, moment ?? view.end))}
-              >
-                {name}
-              </button>
-            ))}
-            <button type="button" aria-label="Zoom in" onClick={() => setView(zoomed(view, 0.5, moment ?? view.start))}>
-              +
-            </button>
-          </div>
-        </div>
-        <label className="row small">
-          Go to
-          <input
-            type="datetime-local"
-            step={1}
-            style={{ width: "auto" }}
-            onChange={(event) => {
-              const ms = Date.parse(event.target.value)
-              if (!Number.isNaN(ms)) seek(ms)
+        <div className="stack">
+          <DayPicker
+            token={token}
+            moment={moment ?? Date.now()}
+            onPick={(day) => {
+              setView(day)
+              seek(day.start)
             }}
           />
-        </label>
+          <Gaps gaps={inView} onSeek={seek} />
+        </div>
       </div>
     </>
   )

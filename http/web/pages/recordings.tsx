@@ -1,32 +1,60 @@
-/** Recordings: what each is doing, the last 24 hours as a bar with its gaps, pause and resume, retention. */
+/** Recordings: what each is doing, the last 24 hours as a bar with its gaps, start, pause and resume, retention. */
+import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { useState } from "react"
-import { keepFor, listCameras, listRecordings, messageOf, timelineOf, toggleRecording } from "../api.ts"
+import {
+  coverageOf,
+  keepFor,
+  listCameras,
+  listRecordings,
+  messageOf,
+  startRecording,
+  timelineOf,
+  toggleRecording,
+} from "../api.ts"
 import { CoverageBar } from "../parts/coverage.tsx"
-import { Badge, Empty, Modal, Problem } from "../parts/notes.tsx"
-import { causeText, dayLength, lengthOf, minute } from "../time.ts"
+import { Icon } from "../parts/icons.tsx"
+import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
+import { causeOf, dayLength, lengthOf, momentOf, percentOf } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 
+/** Columns of the bar; a gap is never lost by rounding. */
+const columns = 600
+
 const LastDay = ({ recording }: { readonly recording: Recording }) => {
-  const timeline = useQuery(`day-${recording.id}`, async () => {
+  const day = useQuery(`day-${recording.id}`, async () => {
     const end = Date.now()
     const interval = { start: end - dayLength, end }
-    return { interval, ...await timelineOf(recording.recordingToken, interval) }
-  }, 15_000)
-  if (timeline.data === null) return <span className="small muted">{timeline.error ?? "…"}</span>
-  const { gaps, interval, spans } = timeline.data
-  const missing = gaps.reduce((sum, gap) => sum + gap.end - gap.start, 0)
-  const newest = gaps.at(-1)
+    const [timeline, coverage] = await Promise.all([
+      timelineOf(recording.recordingToken, interval, columns),
+      coverageOf(recording, interval),
+    ])
+    return { interval, timeline, coverage }
+  }, 10_000)
+  if (day.data === null) return day.error === null ? <div className="skeleton" /> : <Problem error={day.error} />
+  const { coverage, interval, timeline } = day.data
+  const newest = coverage.gaps.at(-1)
   return (
     <div>
-      <CoverageBar interval={interval} spans={spans} gaps={gaps} />
-      <div className="small muted">
-        {gaps.length === 0 ?
-          "no gap" :
-          `${gaps.length} ${gaps.length === 1 ? "gap" : "gaps"}, ${lengthOf(missing)} missing; newest: ${
-            causeText[newest!.cause] ?? newest!.cause
-          }`}
-      </div>
+      <CoverageBar interval={interval} spans={timeline.spans} gaps={timeline.gaps} />
+      <p className="facts" style={{ marginTop: ".6rem" }}>
+        <span>
+          <b>{percentOf(coverage.recordedMs, coverage.expectedMs)}</b> of {lengthOf(coverage.expectedMs)} recorded
+        </span>
+        <span>
+          <b>{coverage.gaps.length}</b> {coverage.gaps.length === 1 ? "gap" : "gaps"}
+          {coverage.missingMs > 0 && (
+            <>
+              , <b>{lengthOf(coverage.missingMs)}</b> missing
+            </>
+          )}
+        </span>
+        {newest !== undefined && (
+          <a href={`#/play/${recording.recordingToken}?t=${newest.start - 5000}`}>
+            Newest gap: {causeOf(newest.cause)}, {momentOf(newest.start)}
+          </a>
+        )}
+      </p>
     </div>
   )
 }
@@ -53,12 +81,13 @@ const RetentionDialog = ({ onDone, recording }: { readonly recording: Recording;
             value={days}
             onChange={(event) => setDays(Number(event.target.value))}
           />
+          <span className="hint">
+            Older footage is deleted, the oldest first. A full disk may shorten it for all recordings alike.
+          </span>
         </label>
-        <p className="small muted">
-          Older footage is deleted, the oldest first. A full disk may shorten it for all recordings alike.
-        </p>
         <Problem error={error} />
-        <div className="row">
+        <div className="actions">
+          <button type="button" onClick={onDone}>Cancel</button>
           <button className="primary" type="submit">Save</button>
         </div>
       </form>
@@ -66,78 +95,112 @@ const RetentionDialog = ({ onDone, recording }: { readonly recording: Recording;
   )
 }
 
-export const RecordingsPage = () => {
-  const recordings = useQuery("recordings", listRecordings, 3000)
-  const cameras = useQuery("cameras", listCameras, 15_000)
+const Entry = ({ name, onChange, onRetention, recording }: {
+  readonly name: string
+  readonly recording: Recording
+  readonly onChange: () => void
+  readonly onRetention: () => void
+}) => {
   const [error, setError] = useState<string | null>(null)
-  const [retention, setRetention] = useState<Recording | null>(null)
-  const nameOf = (recording: Recording) => cameras.data?.find((one) => one.id === recording.cameraId)?.name ?? "…"
-  const toggle = (recording: Recording) =>
+  const toggle = () =>
     toggleRecording(recording).then(() => {
       setError(null)
-      recordings.refresh()
+      onChange()
     }, (failure: unknown) => setError(messageOf(failure)))
+  return (
+    <article className="panel recording" aria-label={name}>
+      <div className="spread">
+        <div className="row">
+          <h2>{name}</h2>
+          <Badge state={recording.state} />
+        </div>
+        <div className="actions">
+          <a className="button primary" href={`#/play/${recording.recordingToken}`} aria-label={`Play ${name}`}>
+            <Icon name="play" />Play
+          </a>
+          <button
+            type="button"
+            onClick={() => void toggle()}
+            aria-label={`${recording.enabled ? "Pause" : "Resume"} ${name}`}
+          >
+            {recording.enabled ? "Pause" : "Resume"}
+          </button>
+          <button type="button" onClick={onRetention} aria-label={`Keep ${name} for ${recording.retentionDays} days`}>
+            Kept {recording.retentionDays} {recording.retentionDays === 1 ? "day" : "days"}
+          </button>
+        </div>
+      </div>
+      <Why reason={recording.reason} />
+      <Problem error={error} />
+      <LastDay recording={recording} />
+    </article>
+  )
+}
+
+/** A camera that nobody records: its footage begins with a click. */
+const Unrecorded = ({ camera, onChange }: { readonly camera: Camera; readonly onChange: () => void }) => {
+  const [error, setError] = useState<string | null>(null)
+  const start = () => startRecording(camera, 30).then(onChange, (failure: unknown) => setError(messageOf(failure)))
+  return (
+    <article className="panel" aria-label={camera.name}>
+      <div className="spread">
+        <div className="row">
+          <h2>{camera.name}</h2>
+          <span className="muted">not recorded</span>
+        </div>
+        <button type="button" onClick={() => void start()} aria-label={`Record ${camera.name}`}>Record it</button>
+      </div>
+      <Problem error={error} />
+    </article>
+  )
+}
+
+export const RecordingsPage = () => {
+  const recordings = useQuery("recordings", listRecordings, 3000)
+  const cameras = useQuery("cameras", listCameras, 10_000)
+  const [retention, setRetention] = useState<Recording | null>(null)
+  const nameOf = (recording: Recording) => cameras.data?.find((one) => one.id === recording.cameraId)?.name ?? "…"
+  const unrecorded = cameras.data?.filter((one) => recordings.data?.every((other) => other.cameraId !== one.id)) ?? []
+  const nothing = recordings.data?.length === 0 && cameras.data !== null
   return (
     <>
       <div className="head">
         <h1>Recordings</h1>
+        {recordings.data !== null && recordings.data.length > 0 && (
+          <div className="legend">
+            <span>Last 24 hours</span>
+            <span>
+              <i className="span" />recorded
+            </span>
+            <span>
+              <i className="gap" />missing
+            </span>
+          </div>
+        )}
       </div>
-      <Problem error={error ?? recordings.error} />
-      {recordings.data?.length === 0 && (
-        <Empty title="Nothing is recorded">
-          <p className="muted">Add a camera and leave “Record it day and night” ticked.</p>
-          <a className="button" href="#/cameras?add=1">Add a camera</a>
+      <Problem error={recordings.error ?? cameras.error} />
+      {recordings.data === null && recordings.error === null && <Loading lines={4} />}
+      {nothing && unrecorded.length === 0 && (
+        <Empty icon="recordings" title="Nothing is recorded">
+          <p>Add a camera and leave “Record it day and night” ticked. Its footage can be played a few seconds later.</p>
+          <a className="button primary" href="#/cameras?add=1">
+            <Icon name="plus" />Add a camera
+          </a>
         </Empty>
       )}
-      {recordings.data !== null && recordings.data.length > 0 && (
-        <div className="panel table-wrap">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Camera</th>
-                <th scope="col">State</th>
-                <th scope="col" style={{ width: "40%" }}>Last 24 hours</th>
-                <th scope="col">Kept</th>
-                <th scope="col">
-                  <span className="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {recordings.data.map((recording) => (
-                <tr key={recording.id}>
-                  <td>
-                    <strong>{nameOf(recording)}</strong>
-                    <div className="small muted">{recording.role}</div>
-                  </td>
-                  <td>
-                    <Badge state={recording.state} />
-                    {recording.reason !== "" && <div className="small muted">{recording.reason}</div>}
-                  </td>
-                  <td>
-                    <LastDay recording={recording} />
-                  </td>
-                  <td>
-                    <button type="button" className="plain" onClick={() => setRetention(recording)}>
-                      {recording.retentionDays} d
-                    </button>
-                  </td>
-                  <td>
-                    <div className="row" style={{ flexWrap: "nowrap" }}>
-                      <a className="button" href={`#/play/${recording.recordingToken}?t=${Date.now() - minute}`}>
-                        Play
-                      </a>
-                      <button type="button" onClick={() => void toggle(recording)}>
-                        {recording.enabled ? "Pause" : "Resume"}
-                      </button>
-                    </div>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <div className="list">
+        {recordings.data?.map((recording) => (
+          <Entry
+            key={recording.id}
+            name={nameOf(recording)}
+            recording={recording}
+            onChange={recordings.refresh}
+            onRetention={() => setRetention(recording)}
+          />
+        ))}
+        {recordings.data !== null &&
+          unrecorded.map((camera) => <Unrecorded key={camera.id} camera={camera} onChange={recordings.refresh} />)}
+      </div>
       {retention !== null && (
         <RetentionDialog
           recording={retention}

@@ -76,7 +76,9 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
           onChange={(event) => set("sourceUrl", event.target.value)}
           required
           placeholder="rtsp://192.168.1.20:554/stream1"
+          spellCheck={false}
         />
+        <span className="hint">Of the best picture the camera offers; this one is recorded.</span>
       </label>
       <label className="field">
         RTSP address of the sub-stream (optional)
@@ -85,6 +87,7 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
           value={input.subUrl}
           onChange={(event) => set("subUrl", event.target.value)}
           placeholder="rtsp://192.168.1.20:554/stream2"
+          spellCheck={false}
         />
       </label>
       <div className="two">
@@ -141,11 +144,11 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
         </label>
       )}
       <Problem error={error} />
-      <div className="row">
-        <button className="primary" type="submit" disabled={busy}>
-          {busy ? "Saving…" : camera === null ? "Add" : "Save"}
-        </button>
+      <div className="actions">
         <button type="button" onClick={onDone}>Cancel</button>
+        <button className="primary" type="submit" disabled={busy}>
+          {busy ? "Saving…" : camera === null ? "Add camera" : "Save"}
+        </button>
       </div>
     </form>
   )

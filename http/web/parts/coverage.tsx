@@ -1,5 +1,5 @@
-/** How much of an interval is recorded: a bar with gaps in another colour, and the share in words. */
-import { causeText, lengthOf } from "../time.ts"
+/** How much of an interval is recorded: a bar with gaps in another colour, hours below it, and the same in words. */
+import { causeOf, hour, lengthOf, minuteOf } from "../time.ts"
 import type { TimelineGap, View } from "./timeline.tsx"
 
 interface Props {
@@ -10,39 +10,28 @@ interface Props {
 
 export const CoverageBar = ({ gaps, interval, spans }: Props) => {
   const length = interval.end - interval.start
-  const x = (ms: number) => Math.min(1, Math.max(0, (ms - interval.start) / length)) * 1000
-  const missing = gaps.reduce((sum, gap) => sum + gap.end - gap.start, 0)
-  const words = gaps.length === 0 ?
-    "no gap" :
-    `${gaps.length} ${gaps.length === 1 ? "gap" : "gaps"}, ${lengthOf(missing)} missing`
+  const share = (ms: number) => Math.min(1, Math.max(0, (ms - interval.start) / length)) * 100
+  const place = (part: View) => ({ left: `${share(part.start)}%`, width: `${share(part.end) - share(part.start)}%` })
+  const missing = gaps.reduce((sum, gap) => sum + gap.missingMs, 0)
+  const words = missing === 0 ? "nothing missing" : `${lengthOf(missing)} missing`
+  const hours = [0, 6, 12, 18].map((back) => interval.end - (24 - back) * hour)
   return (
-    <svg
-      className="coverage"
-      viewBox="0 0 1000 18"
-      preserveAspectRatio="none"
-      role="img"
-      aria-label={`Last 24 hours: ${words}`}
-    >
-      {spans.map((span) => (
-        <rect
-          key={`s${span.start}`}
-          className="span"
-          x={x(span.start)}
-          width={Math.max(1.5, x(span.end) - x(span.start))}
-          height="18"
-        />
-      ))}
-      {gaps.map((gap) => (
-        <rect
-          key={`g${gap.start}`}
-          className="gap"
-          x={x(gap.start)}
-          width={Math.max(2, x(gap.end) - x(gap.start))}
-          height="18"
-        >
-          <title>{`${lengthOf(gap.end - gap.start)}: ${causeText[gap.cause] ?? gap.cause}`}</title>
-        </rect>
-      ))}
-    </svg>
+    <div>
+      <div className="coverage" role="img" aria-label={`Last 24 hours: ${words}`}>
+        {spans.map((span) => <i key={`s${span.start}`} className="span" style={place(span)} />)}
+        {gaps.map((gap) => (
+          <i
+            key={`g${gap.start}`}
+            className="gap"
+            style={place(gap)}
+            title={`${minuteOf(gap.start)}: ${causeOf(gap.cause)}, ${lengthOf(gap.missingMs)}`}
+          />
+        ))}
+      </div>
+      <div className="hours" aria-hidden="true">
+        {hours.map((ms) => <span key={ms}>{minuteOf(ms)}</span>)}
+        <span>now</span>
+      </div>
+    </div>
   )
 }

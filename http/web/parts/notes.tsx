@@ -1,5 +1,7 @@
-/** Small pieces shown on every page: status badges, errors, empty states, a dialog. */
+/** Small pieces shown on every page: status badges, reasons, errors, empty states, a dialog. */
 import { type ReactNode, useEffect, useRef } from "react"
+import { reasonOf } from "../reasons.ts"
+import { Icon, type IconName } from "./icons.tsx"
 
 type Tone = "good" | "warn" | "bad" | "idle"
 
@@ -24,29 +26,64 @@ const tones: Readonly<Record<string, Tone>> = {
 }
 
 const words: Readonly<Record<string, string>> = {
-  authFailed: "password refused",
-  readOnly: "read-only",
+  registered: "new",
   probing: "connecting",
+  online: "online",
+  degraded: "degraded",
+  offline: "offline",
+  authFailed: "password refused",
+  disabled: "switched off",
+  recording: "recording",
+  waiting: "waiting for pictures",
+  failed: "not recording",
+  readOnly: "read-only",
   pass: "healthy",
+  warn: "needs attention",
   fail: "failing",
 }
 
-export const Badge = ({ state }: { readonly state: string }) => (
+export const Badge = ({ state, text }: { readonly state: string; readonly text?: string | undefined }) => (
   <span className={`badge ${tones[state] ?? "idle"} ${state === "recording" ? "live" : ""}`}>
-    {words[state] ?? state}
+    {text ?? words[state] ?? state}
   </span>
 )
 
-export const Problem = ({ error }: { readonly error: string | null }) =>
-  error === null ? null : <div className="alert" role="alert">{error}</div>
+/** Why something is not as it should be: one sentence, and the detail for whoever looks into it. */
+export const Why = ({ reason }: { readonly reason: string }) => {
+  if (reason === "") return null
+  const { detail, headline } = reasonOf(reason)
+  return (
+    <span className="why">
+      {headline}
+      {detail !== "" && <span className="detail">{detail}</span>}
+    </span>
+  )
+}
 
-export const Empty = ({ children, title }: { readonly title: string; readonly children?: ReactNode }) => (
+export const Problem = ({ children, error }: { readonly error: string | null; readonly children?: ReactNode }) =>
+  error === null ? null : (
+    <div className="alert" role="alert">
+      <Icon name="trouble" />
+      <span className="grow">{error}</span>
+      {children}
+    </div>
+  )
+
+/** Bars in place of what is not here yet. */
+export const Loading = ({ lines }: { readonly lines: number }) => (
+  <div className="panel stack" role="status">
+    <span className="visually-hidden">Loading</span>
+    {Array.from({ length: lines }, (_, line) => <div key={line} className="skeleton" />)}
+  </div>
+)
+
+export const Empty = (
+  { children, icon, title }: { readonly icon: IconName; readonly title: string; readonly children?: ReactNode },
+) => (
   <div className="panel empty">
-    <svg viewBox="0 0 64 64" fill="none" stroke="currentColor" strokeWidth="2.5" aria-hidden="true">
-      <path d="M6 34c14-17 38-17 52 0-14 17-38 17-52 0Z" />
-      <circle cx="32" cy="34" r="9" />
-      <path d="M10 14l44 40" strokeDasharray="4 5" />
-    </svg>
+    <span className="sign">
+      <Icon name={icon} />
+    </span>
     <h2>{title}</h2>
     {children}
   </div>
@@ -62,9 +99,11 @@ export const Modal = (
   }, [])
   return (
     <dialog ref={dialog} aria-label={title} onClose={onClose}>
-      <div className="spread" style={{ marginBottom: "1rem" }}>
-        <h2 style={{ margin: 0 }}>{title}</h2>
-        <button type="button" className="plain" aria-label="Close" onClick={onClose}>✕</button>
+      <div className="title">
+        <h2>{title}</h2>
+        <button type="button" className="plain" aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
+        </button>
       </div>
       {children}
     </dialog>

@@ -2,10 +2,11 @@
  * The timeline of one recording: recorded spans, gaps with their cause, a playhead; zoom from days to seconds, drag to move,
  * click or keys to seek.
  *
- * Keys: arrows move the playhead by a fiftieth of the view, Page keys by a view, `+` and `-` zoom, Home and End jump to the ends.
+ * Keys: arrows move the playhead by a fiftieth of the view, Page keys the view by its length, `+` and `-` zoom, Home and End
+ * go to the first and last footage of the view.
  */
-import { type KeyboardEvent, type PointerEvent, useEffect, useRef, useState, type WheelEvent } from "react"
-import { causeText, clockOf, dayLength, dayOf, hour, lengthOf, minute, minuteOf, momentOf, second } from "../time.ts"
+import { type KeyboardEvent, type PointerEvent, useEffect, useRef, useState } from "react"
+import { causeOf, clockOf, dayLength, dayOf, hour, lengthOf, minute, minuteOf, momentOf, second } from "../time.ts"
 
 export interface View {
   readonly start: number
@@ -14,6 +15,7 @@ export interface View {
 
 export interface TimelineGap extends View {
   readonly cause: string
+  readonly missingMs: number
 }
 
 interface Props {
@@ -25,8 +27,6 @@ interface Props {
   readonly onSeek: (ms: number) => void
 }
 
-const width = 1200
-const height = 92
 const shortest = 10 * second
 const longest = 32 * dayLength
 const steps = [
@@ -46,96 +46,140 @@ const steps = [
   7 * dayLength,
 ]
 
-/** Ticks at round local times, at most 12 of them. */
-const ticksOf = (view: View): ReadonlyArray<number> => {
-  const step = steps.find((one) => (view.end - view.start) / one <= 12) ?? 7 * dayLength
+/** Ticks at round local times, at most `most` of them. */
+const ticksOf = (view: View, most: number): ReadonlyArray<number> => {
+  const step = steps.find((one) => (view.end - view.start) / one <= most) ?? 7 * dayLength
   const zone = new Date(view.start).getTimezoneOffset() * minute
   const first = Math.ceil((view.start - zone) / step) * step + zone
   return Array.from({ length: Math.max(0, Math.ceil((view.end - first) / step)) }, (_, i) => first + i * step)
 }
 
-const tickLabel = (ms: number, view: View): string => {
-  const length = view.end - view.start
-  if (length > 3 * dayLength) return dayOf(ms)
-  if (length > 10 * minute) {
-    return new Date(ms).getHours() === 0 && new Date(ms).getMinutes() === 0 ?
-      dayOf(ms) :
-      minuteOf(ms)
-  }
-  return clockOf(ms)
+const isMidnight = (ms: number): boolean => new Date(ms).getHours() === 0 && new Date(ms).getMinutes() === 0
+
+const tickLabel = (ms: number, length: number): string => {
+  if (length > 3 * dayLength || (length > 10 * minute && isMidnight(ms))) return dayOf(ms)
+  return length > 10 * minute ? minuteOf(ms) : clockOf(ms)
 }
 
 /** The view scaled about one moment, within the bounds of zoom. */
 export const zoomed = (view: View, factor: number, about: number): View => {
   const length = Math.min(longest, Math.max(shortest, (view.end - view.start) * factor))
-  const share = (about - view.start) / (view.end - view.start)
+  const share = Math.min(1, Math.max(0, (about - view.start) / (view.end - view.start)))
   const start = Math.round(about - share * length)
   return { start, end: start + Math.round(length) }
 }
 
 const moved = (view: View, by: number): View => ({ start: view.start + by, end: view.end + by })
 
-export const Timeline = ({ gaps, onSeek, onView, playhead, spans, view }: Props) => {
+const within = (parts: ReadonlyArray<View>, view: View) =>
+  parts.filter((part) => part.end > view.start && part.start < view.end)
+
+interface Held {
+  readonly x: number
+  readonly view: View
+  moved: boolean
+}
+
+/** Wheel, drag, click and hover on the box; `at` maps a place on screen to a moment. */
+const usePointer = ({ onSeek, onView, view }: Props) => {
   const box = useRef<HTMLDivElement>(null)
-  const drag = useRef<{ readonly x: number; readonly view: View; moved: boolean } | null>(null)
+  const held = useRef<Held | null>(null)
   const [hover, setHover] = useState<number | null>(null)
-  const length = view.end - view.start
-  const x = (ms: number) => (ms - view.start) / length * width
+  const [width, setWidth] = useState(1000)
   const at = (clientX: number) => {
     const rect = box.current!.getBoundingClientRect()
-    return view.start + (clientX - rect.left) / rect.width * length
+    return view.start + (clientX - rect.left) / rect.width * (view.end - view.start)
   }
 
-  const wheel = (event: WheelEvent) => onView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, at(event.clientX)))
-
-  // React attaches wheel listeners as passive; the page must not scroll while the timeline zooms.
+  const zoom = useRef((_event: WheelEvent) => {})
+  zoom.current = (event) => {
+    event.preventDefault()
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      onView(moved(view, event.deltaX / width * (view.end - view.start)))
+    } else onView(zoomed(view, event.deltaY > 0 ? 1.25 : 0.8, at(event.clientX)))
+  }
+  // React's own wheel listeners are passive; the page must not scroll while the timeline zooms.
   useEffect(() => {
     const element = box.current!
-    const stop = (event: Event) => event.preventDefault()
-    element.addEventListener("wheel", stop, { passive: false })
-    return () => element.removeEventListener("wheel", stop)
+    const wheel = (event: WheelEvent) => zoom.current(event)
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth))
+    observer.observe(element)
+    element.addEventListener("wheel", wheel, { passive: false })
+    return () => {
+      observer.disconnect()
+      element.removeEventListener("wheel", wheel)
+    }
   }, [])
 
-  const down = (event: PointerEvent) => {
-    box.current!.setPointerCapture(event.pointerId)
-    drag.current = { x: event.clientX, view, moved: false }
+  const handlers = {
+    onPointerDown: (event: PointerEvent) => {
+      if (event.button !== 0) return
+      box.current!.setPointerCapture(event.pointerId)
+      held.current = { x: event.clientX, view, moved: false }
+    },
+    onPointerMove: (event: PointerEvent) => {
+      setHover(at(event.clientX))
+      const start = held.current
+      if (start === null) return
+      const by = event.clientX - start.x
+      if (Math.abs(by) < 4 && !start.moved) return
+      start.moved = true
+      onView(moved(start.view, -by / width * (start.view.end - start.view.start)))
+    },
+    onPointerUp: (event: PointerEvent) => {
+      const start = held.current
+      held.current = null
+      if (start !== null && !start.moved) onSeek(at(event.clientX))
+    },
+    onPointerCancel: () => {
+      held.current = null
+    },
+    onPointerLeave: () => setHover(null),
   }
-  const move = (event: PointerEvent) => {
-    setHover(at(event.clientX))
-    const held = drag.current
-    if (held === null) return
-    const by = event.clientX - held.x
-    if (Math.abs(by) < 4 && !held.moved) return
-    held.moved = true
-    const rect = box.current!.getBoundingClientRect()
-    onView(moved(held.view, -by / rect.width * (held.view.end - held.view.start)))
-  }
-  const up = (event: PointerEvent) => {
-    const held = drag.current
-    drag.current = null
-    if (held !== null && !held.moved) onSeek(at(event.clientX))
-  }
+  return { box, handlers, hover, width }
+}
+
+/** Keeps a label of about `halfPixels` to each side inside of the box. */
+const kept = (share: number, width: number, halfPixels: number): string => {
+  const edge = Math.min(0.5, halfPixels / width) * 100
+  return `${Math.min(100 - edge, Math.max(edge, share))}%`
+}
+
+export const Timeline = (props: Props) => {
+  const { gaps, onSeek, onView, playhead, spans, view } = props
+  const { box, handlers, hover, width } = usePointer(props)
+  const length = view.end - view.start
+  const share = (ms: number) => (ms - view.start) / length * 100
+  const clipped = (ms: number) => Math.min(101, Math.max(-1, share(ms)))
+  const place = (part: View) => ({
+    left: `${clipped(part.start)}%`,
+    width: `${clipped(part.end) - clipped(part.start)}%`,
+  })
 
   const key = (event: KeyboardEvent) => {
     const now = playhead ?? (view.start + view.end) / 2
+    const shown = within(spans, view)
     const actions: Record<string, () => void> = {
       ArrowLeft: () => onSeek(now - length / 50),
       ArrowRight: () => onSeek(now + length / 50),
       PageUp: () => onView(moved(view, -length)),
       PageDown: () => onView(moved(view, length)),
-      Home: () => spans[0] && onSeek(spans[0].start),
-      End: () => spans.length > 0 && onSeek(spans.at(-1)!.end - 2 * second),
+      Home: () => shown[0] && onSeek(Math.max(view.start, shown[0].start)),
+      End: () => shown.length > 0 && onSeek(Math.min(view.end, shown.at(-1)!.end) - 2 * second),
       "+": () => onView(zoomed(view, 0.5, now)),
       "=": () => onView(zoomed(view, 0.5, now)),
       "-": () => onView(zoomed(view, 2, now)),
     }
     const action = actions[event.key]
-    if (action === undefined) return
+    if (action === undefined || event.ctrlKey || event.metaKey || event.altKey) return
     event.preventDefault()
     action()
   }
 
   const under = hover === null ? undefined : gaps.find((gap) => gap.start <= hover && hover < gap.end)
+  const labelled = playhead !== null && playhead >= view.start && playhead <= view.end
+  const ticks = ticksOf(view, Math.max(3, Math.floor(width / 90)))
+  const now = Date.now()
   return (
     <div
       ref={box}
@@ -147,82 +191,37 @@ export const Timeline = ({ gaps, onSeek, onView, playhead, spans, view }: Props)
       aria-valuemax={view.end}
       aria-valuenow={Math.round(Math.min(view.end, Math.max(view.start, playhead ?? view.start)))}
       aria-valuetext={playhead === null ? "no position" : momentOf(playhead)}
-      onWheel={wheel}
-      onPointerDown={down}
-      onPointerMove={move}
-      onPointerUp={up}
-      onPointerLeave={() => setHover(null)}
       onKeyDown={key}
+      {...handlers}
     >
-      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-        {spans.map((span) => (
-          <rect
-            key={`s${span.start}`}
-            className="span"
-            x={x(span.start)}
-            y={34}
-            width={Math.max(1, x(span.end) - x(span.start))}
-            height={36}
-          />
-        ))}
-        {gaps.map((gap) => (
-          <rect
-            key={`g${gap.start}`}
-            className="gap"
-            x={x(gap.start)}
-            y={40}
-            width={Math.max(2, x(gap.end) - x(gap.start))}
-            height={24}
-          />
-        ))}
-        {ticksOf(view).map((tick) => (
-          <line
-            key={tick}
-            className="tick"
-            x1={x(tick)}
-            x2={x(tick)}
-            y1={22}
-            y2={height}
-            vectorEffect="non-scaling-stroke"
-          />
-        ))}
-        {playhead !== null && (
-          <line
-            className="head-line"
-            x1={x(playhead)}
-            x2={x(playhead)}
-            y1={18}
-            y2={height}
-            vectorEffect="non-scaling-stroke"
-          />
-        )}
-        {hover !== null && (
-          <line
-            className="hover-line"
-            x1={x(hover)}
-            x2={x(hover)}
-            y1={18}
-            y2={height}
-            vectorEffect="non-scaling-stroke"
-          />
-        )}
-      </svg>
-      {ticksOf(view).map((tick) => (
-        <span
-          key={tick}
-          className="small muted mono"
-          aria-hidden="true"
-          style={{ position: "absolute", left: `${x(tick) / width * 100}%`, bottom: 0, paddingLeft: 4 }}
-        >
-          {tickLabel(tick, view)}
-        </span>
+      <div className="track">
+        {within(spans, view).map((span) => <i key={span.start} className="span" style={place(span)} />)}
+        {within(gaps, view).map((gap) => <i key={gap.start} className="gap" style={place(gap)} />)}
+      </div>
+      {now < view.end && <div className="now" style={{ left: `${Math.max(0, share(now))}%` }} />}
+      {ticks.map((tick) => (
+        <div key={tick} aria-hidden="true">
+          <div className="rule" style={{ left: `${share(tick)}%` }} />
+          <div className="tick" style={{ left: `${share(tick)}%` }}>{tickLabel(tick, length)}</div>
+        </div>
       ))}
+      {labelled && (
+        <>
+          <div className="needle" style={{ left: `${share(playhead)}%` }} />
+          <div className="bubble" aria-hidden="true" style={{ left: kept(share(playhead), width, 40) }}>
+            {clockOf(playhead)}
+          </div>
+        </>
+      )}
       {hover !== null && (
-        <span className="tip mono" style={{ left: `${Math.min(86, Math.max(14, x(hover) / width * 100))}%` }}>
-          {momentOf(hover)}
-          {under !== undefined &&
-            ` · missing ${lengthOf(under.end - under.start)}: ${causeText[under.cause] ?? under.cause}`}
-        </span>
+        <>
+          <div className="hover" style={{ left: `${share(hover)}%` }} />
+          <div className="tip" style={{ left: kept(share(hover), width, under === undefined ? 90 : 170) }}>
+            {under === undefined ?
+              momentOf(hover) :
+              `${clockOf(hover)} · ${causeOf(under.cause)}, ${lengthOf(under.missingMs)} missing`}
+          </div>
+        </>
       )}
     </div>
   )

@@ -1,0 +1,42 @@
+/** What the keys do. */
+import { Fragment } from "react"
+import { Modal } from "./notes.tsx"
+
+const keys: ReadonlyArray<readonly [string, ReadonlyArray<readonly [string, string]>]> = [
+  ["Player", [
+    ["Space", "play, pause"],
+    ["J  L", "ten seconds back, forward"],
+    [",  .", "one picture back, forward"],
+    ["<  >", "slower, faster"],
+    ["N", "newest picture"],
+    ["G", "next gap"],
+    ["M", "sound"],
+    ["F", "full screen"],
+  ]],
+  ["Timeline, when it has the focus", [
+    ["←  →", "seek by a fiftieth of what it shows"],
+    ["+  −", "zoom"],
+    ["Page ↑  Page ↓", "move by what it shows"],
+    ["Home  End", "first, last footage it shows"],
+  ]],
+  ["Everywhere", [["?", "this help"], ["Esc", "close a dialog"]]],
+]
+
+export const Help = ({ onClose }: { readonly onClose: () => void }) => (
+  <Modal title="Keyboard" onClose={onClose}>
+    {keys.map(([place, list]) => (
+      <section key={place}>
+        <h3>{place}</h3>
+        <dl className="keys">
+          {list.map(([names, what]) => (
+            <Fragment key={names}>
+              <dt>{names.split("  ").map((name) => <kbd key={name}>{name}</kbd>)}</dt>
+              <dd>{what}</dd>
+            </Fragment>
+          ))}
+        </dl>
+      </section>
+    ))}
+    <p className="small muted">On the timeline, the wheel zooms, dragging moves, a click seeks.</p>
+  </Modal>
+)

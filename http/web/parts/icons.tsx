@@ -1,0 +1,49 @@
+/** Signs of pages and controls, drawn on a grid of 24 units in the text's colour. They say nothing to screen readers. */
+
+const paths = {
+  live: "M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6ZM2 12c5.5-8 14.5-8 20 0-5.5 8-14.5 8-20 0Z",
+  cameras: "M3 7h11a2 2 0 0 1 2 2v6a2 2 0 0 1-2 2H3zM16 11l5-3v8l-5-3",
+  recordings: "M3 5h18v14H3zM3 15h18M7 5v14M17 5v14",
+  system: "M4 4h16v7H4zM4 13h16v7H4zM8 7.5h.01M8 16.5h.01",
+  dark: "M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5Z",
+  light:
+    "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8ZM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6 19 19M5 19l1.4-1.4M17.6 6.4 19 5",
+  auto: "M12 3a9 9 0 1 0 0 18ZM12 3a9 9 0 0 1 0 18",
+  leave: "M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9",
+  play: "M7 4.5v15l12-7.5z",
+  pause: "M8 5v14M16 5v14",
+  back: "M11 5l-7 7 7 7M20 5l-7 7 7 7",
+  forward: "M4 5l7 7-7 7M13 5l7 7-7 7",
+  sound: "M4 9v6h4l5 4V5L8 9zM16.5 8.5a5 5 0 0 1 0 7M19 6a8.5 8.5 0 0 1 0 12",
+  silent: "M4 9v6h4l5 4V5L8 9zM17 9.5l5 5M22 9.5l-5 5",
+  full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
+  newest: "M4 5l10 7-10 7zM18 5v14",
+  still: "M4 8h3l2-3h6l2 3h3v11H4zM12 10.5a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z",
+  left: "M15 5l-7 7 7 7",
+  right: "M9 5l7 7-7 7",
+  plus: "M12 5v14M5 12h14",
+  minus: "M5 12h14",
+  edit: "M4 20l1-4L16 5l3 3L8 19zM13.5 7.5l3 3",
+  remove: "M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
+  help: "M9 9a3 3 0 1 1 4.2 2.8c-.8.4-1.2 1-1.2 2.2M12 17.5h.01M12 2.5a9.5 9.5 0 1 0 0 19 9.5 9.5 0 0 0 0-19Z",
+  trouble: "M12 4 2.5 20h19zM12 10v4.5M12 17.3h.01",
+  close: "M6 6l12 12M18 6 6 18",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+} as const
+
+export type IconName = keyof typeof paths
+
+export const Icon = ({ name }: { readonly name: IconName }) => (
+  <svg
+    className="icon"
+    viewBox="0 0 24 24"
+    fill={name === "play" ? "currentColor" : "none"}
+    stroke="currentColor"
+    strokeWidth="2"
+    strokeLinecap="round"
+    strokeLinejoin="round"
+    aria-hidden="true"
+  >
+    <path d={paths[name]} />
+  </svg>
+)
