@@ -6,6 +6,7 @@
  * 2. The connection ends once; `ended` tells why, with the packets and bytes received so far.
  * 3. A fault in a consumer's callback ends this connection as a defect and touches no other.
  * 4. Once the scope closes, the socket is destroyed.
+ * 5. A peer that sends garbage without end is given up after {@link maxStrayBytes}, whatever the framer takes it for.
  */
 import { Clock, Deferred, Effect, type Scope } from "effect"
 import { connect as connectTcp, type Socket } from "node:net"
@@ -19,12 +20,17 @@ import type { RtspUrl } from "./url.ts"
 /** As much as a socket's receive queue usually holds after an interval of draining at 10 Mbit/s. */
 const readBytes = 64 * 1024
 const readBuffer = Buffer.allocUnsafeSlow(readBytes)
+/**
+ * What may come on channels that nobody set up, with nothing of use in between: more is not RTSP, although some of it looks like
+ * packets. Eight packets of the longest kind.
+ */
+const maxStrayBytes = 512 * 1024
 /** Bytes that may wait to be sent before the connection counts as dead: we only send requests and reports. */
 const maxUnsentBytes = 256 * 1024
 
 export interface ConnectionHandlers {
-  /** An interleaved packet `bytes[from, to)`, valid only during the call. */
-  onPacket: (channel: number, bytes: Buffer, from: number, to: number, arrivalMs: number) => void
+  /** An interleaved packet `bytes[from, to)`, valid only during the call. False: nobody set up its channel. */
+  onPacket: (channel: number, bytes: Buffer, from: number, to: number, arrivalMs: number) => boolean
   onMessage: (message: Message) => void
 }
 
@@ -32,7 +38,7 @@ export class Connection {
   readonly url: RtspUrl
   readonly ended = Deferred.makeUnsafe<never, SourceError>()
   /** Set by whoever speaks the protocol, before the first byte can arrive. */
-  handlers: ConnectionHandlers = { onPacket: () => {}, onMessage: () => {} }
+  handlers: ConnectionHandlers = { onPacket: () => false, onMessage: () => {} }
   /** RTP and RTCP packets, by TCP or beside it. */
   packets = 0
   bytes = 0
@@ -41,6 +47,8 @@ export class Connection {
   private socket: Socket | null = null
   private readonly framer: Framer
   private arrivalMs = 0
+  /** Bytes since the last thing of use. */
+  private stray = 0
   private readonly resume = () => {
     this.socket?.resume()
   }
@@ -51,10 +59,19 @@ export class Connection {
     this.framer = new Framer({
       onPacket: (channel, bytes, from, to) => {
         this.packets++
-        this.handlers.onPacket(channel, bytes, from, to, this.arrivalMs)
+        if (this.handlers.onPacket(channel, bytes, from, to, this.arrivalMs)) this.stray = 0
+        else this.strayed(to - from)
       },
-      onMessage: (message) => this.handlers.onMessage(message),
+      onMessage: (message) => {
+        this.stray = 0
+        this.handlers.onMessage(message)
+      },
     })
+  }
+
+  private strayed(bytes: number): void {
+    this.stray += bytes
+    if (this.stray > maxStrayBytes) this.end("protocol", `${this.stray} bytes on channels that were not set up`)
   }
 
   error(reason: SourceError["reason"], detail: string): SourceError {

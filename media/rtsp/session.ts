@@ -233,7 +233,11 @@ export const playRtsp = Effect.fnUntraced(
     const session = new Session(connection, requester, options, yield* Random.nextIntBetween(1, 0x1_0000_0000))
     connection.handlers = {
       onMessage: (message) => requester.onMessage(message),
-      onPacket: (channel, bytes, from, to, arrivalMs) => session.inputs[channel]?.(bytes, from, to, arrivalMs),
+      onPacket: (channel, bytes, from, to, arrivalMs) => {
+        const input = session.inputs[channel] ?? null
+        input?.(bytes, from, to, arrivalMs)
+        return input !== null
+      },
     }
     const { aggregate, base, choice } = yield* describe(session, url)
     yield* Effect.addFinalizer(() => teardown(session, aggregate))
