@@ -66,7 +66,7 @@ export const batchOf = (entries: ReadonlyArray<JournalEntry>, nodeId: NodeId, no
         gone.add(file.id)
         if (reason === "retention" || reason === "space") {
           kept.set(file.recordingId, Math.max(kept.get(file.recordingId) ?? 0, file.endMs))
-        } else if (reason === "missing") gaps.set(file.id, missingGap(file))
+        } else if (reason === "missing" && file.endMs > file.startMs) gaps.set(file.id, missingGap(file))
         break
       }
       case "GapOpened":

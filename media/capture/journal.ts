@@ -9,8 +9,11 @@
  *    not older than the overflow.
  * 4. A `FileGrown` that a newer entry of the same file has overtaken is dropped: a database that is away for weeks costs
  *    two entries a file.
+ * 5. A file that was told as opened is remembered until it is told as sealed or deleted, acknowledged or not, over restarts
+ *    (`unsettled`): a process that dies leaves its end for the next one to tell.
  */
 import { JournalEntry } from "#media/recorder.ts"
+import { SegmentFile } from "#schema/record.ts"
 import { Effect, Latch, Option, Schema, type Scope } from "effect"
 import type { LineDisk, LineDiskError } from "./line-disk.ts"
 import { decodeLines, makeLineLog } from "./line-log.ts"
@@ -27,6 +30,8 @@ export interface Journal {
   readonly awaitEntry: (position: number) => Effect.Effect<void>
   readonly acknowledge: (position: number) => void
   readonly overflowed: () => boolean
+  /** Files whose end was not told yet, as they were told last (invariant 5). */
+  readonly unsettled: () => ReadonlyArray<SegmentFile>
 }
 
 export interface JournalOptions {
@@ -42,6 +47,8 @@ const Mark = Schema.Union([
   Schema.TaggedStruct("Overflowed", { position: Schema.Int }),
   /** The newest position given out, where no entry tells it. */
   Schema.TaggedStruct("Newest", { position: Schema.Int }),
+  /** A file that has no end yet; the entries that told of it are acknowledged. */
+  Schema.TaggedStruct("Unsettled", { position: Schema.Int, file: SegmentFile }),
 ])
 const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Union([JournalEntry, Mark])))
 const encodeEntry = Schema.encodeSync(Schema.fromJsonString(JournalEntry))
@@ -53,6 +60,19 @@ interface Kept {
 }
 
 const fileOf = (entry: JournalEntry | JournalDraft): string | null => "file" in entry ? entry.file.id : null
+
+/** Invariant 5. */
+const makeUnsettled = () => {
+  const files = new Map<string, SegmentFile>()
+  return {
+    files,
+    note: (entry: JournalDraft | typeof Mark.Type) => {
+      if (!("file" in entry)) return
+      if (entry._tag === "FileSealed" || entry._tag === "FileDeleted") files.delete(entry.file.id)
+      else files.set(entry.file.id, entry.file)
+    },
+  }
+}
 
 /** What is held in memory, by rising position. */
 const makeKept = () => {
@@ -91,6 +111,7 @@ export const makeJournal = Effect.fnUntraced(
     const text = yield* disk.load
     const { lines, damaged } = decodeLines(text)
     const kept = makeKept()
+    const unsettled = makeUnsettled()
     let newest = 0
     let acknowledged = 0
     let overflow: number | null = null
@@ -99,9 +120,10 @@ export const makeJournal = Effect.fnUntraced(
       if (Option.isNone(decoded)) continue
       const found = decoded.value
       newest = Math.max(newest, found.position)
+      unsettled.note(found)
       if (found._tag === "Acknowledged") acknowledged = Math.max(acknowledged, found.position)
       else if (found._tag === "Overflowed") overflow = found.position
-      else if (found._tag !== "Newest") kept.add(found, line)
+      else if (found._tag !== "Newest" && found._tag !== "Unsettled") kept.add(found, line)
     }
     for (let p = kept.oldest(); p !== undefined && p <= acknowledged; p = kept.oldest()) kept.drop(p)
     if (overflow !== null && acknowledged >= overflow) overflow = null
@@ -114,6 +136,8 @@ export const makeJournal = Effect.fnUntraced(
       encodeMark({ _tag: "Newest", position: newest }),
       ...acknowledged > 0 ? [encodeMark({ _tag: "Acknowledged", position: acknowledged })] : [],
       ...overflow === null ? [] : [encodeMark({ _tag: "Overflowed", position: overflow })],
+      // Entries that are kept come behind and are newer.
+      ...Array.from(unsettled.files.values(), (file) => encodeMark({ _tag: "Unsettled", position: newest, file })),
       ...Array.from(kept.entries(), (item) => item.json),
     ]
     const log = yield* makeLineLog(disk, text.length, {
@@ -138,6 +162,7 @@ export const makeJournal = Effect.fnUntraced(
           const entry = { ...draft, position: newest } as JournalEntry
           const json = encodeEntry(entry)
           kept.add(entry, json)
+          unsettled.note(draft)
           written.push(json)
         }
         log.append(written)
@@ -179,6 +204,7 @@ export const makeJournal = Effect.fnUntraced(
         tidy()
       },
       overflowed: () => overflow !== null || log.overflowed(),
+      unsettled: () => [...unsettled.files.values()],
     }
   },
 )

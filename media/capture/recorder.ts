@@ -5,7 +5,8 @@
  * 1. What the ledger says is recorded was taken by the disk's queue; what the queue then fails to write is taken back.
  * 2. A gap is on disk before the footage that ends it (`KeptLedger.commit`).
  * 3. A file holds one set of parameters, one epoch and a wall clock that never goes back; it begins with a key picture. After a
- *    gap with the same parameters the same file goes on.
+ *    gap with the same parameters the same file goes on, but for a person's pause and for a gap that outlasts the file's time:
+ *    both seal it, so that retention reaches it.
  * 4. Fragments wait here only while a file is opened or the ledger is written: at most `maxHeldBytes`; beyond, whole groups of
  *    pictures are dropped and the gap says `disk_slow`.
  * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
@@ -225,7 +226,17 @@ class RecorderWorker {
   }
 
   private missing(hole: Hole): Effect.Effect<void> {
-    return this.commit(this.parts.kept.ledger.missing(hole.cause, hole.detail, this.now))
+    const told = this.commit(this.parts.kept.ledger.missing(hole.cause, hole.detail, this.now))
+    return hole.cause === "operator_paused" ? Effect.andThen(told, this.leave()) : told
+  }
+
+  /** The open file is sealed behind; what comes next begins another. */
+  private leave(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const open = this.file
+      this.file = null
+      return open === null ? Effect.void : Effect.asVoid(Effect.forkIn(this.seal(open), this.scope))
+    })
   }
 
   private setBack(nowMs: EpochMs): Effect.Effect<void> {
@@ -381,9 +392,11 @@ class RecorderWorker {
         this.parts.journal.append([{ _tag: "FileGrown", file: this.file.writer.file() }])
       }
       const { ledger } = this.parts.kept
-      if (ledger.snapshot().open !== null) this.quietTicks = 0
+      const gap = ledger.snapshot().open
+      if (gap !== null) this.quietTicks = 0
       else if (++this.quietTicks > quietTicks) return this.missing(this.intake.hole())
-      return this.commit(ledger.tick(this.now))
+      const outlasted = gap !== null && this.file !== null && this.now >= this.file.rotateAt
+      return Effect.andThen(this.commit(ledger.tick(this.now)), outlasted ? this.leave() : Effect.void)
     })
   }
 

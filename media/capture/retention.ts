@@ -1,11 +1,12 @@
 /**
  * Lets old footage go: every minute, and at once when a folder is full. What went is journalled; what has become history is
- * forgotten by the ledgers.
+ * forgotten by the ledgers; what nobody told the end of is told.
  */
 import type { RetentionPolicy, Storage } from "#media/storage.ts"
 import { Clock, Effect, type Latch } from "effect"
 import type { Journal } from "./journal.ts"
 import type { Ledgers } from "./ledgers.ts"
+import { settleFiles } from "./settle.ts"
 
 export interface RetentionParts {
   readonly storage: Storage["Service"]
@@ -32,6 +33,7 @@ export const runRetention = (parts: RetentionParts): Effect.Effect<never> => {
       file,
       reason: file.endMs <= (limits.get(file.recordingId) ?? now) ? "retention" : "space",
     })))
+    yield* settleFiles(parts.storage, parts.journal)
     for (const [recordingId, limit] of limits) parts.ledgers.forget(recordingId, limit)
   })
   return Effect.gen(function*() {

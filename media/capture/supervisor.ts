@@ -26,6 +26,7 @@ import { makeRecorder, type RecorderOptions } from "./recorder.ts"
 import type { OpenRecording } from "./recording-slot.ts"
 import { runRetention } from "./retention.ts"
 import { makeSession, type Session, type SessionOptions } from "./session.ts"
+import { settleAtStart } from "./settle.ts"
 
 export interface CaptureOptions {
   readonly drivers: { readonly [K in Assignment["driver"]]: SourceDriver }
@@ -57,6 +58,7 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
   const assigned = new Set(
     assignments.all().flatMap(({ assignment: { recording } }) => recording === null ? [] : [recording.recordingId]),
   )
+  yield* settleAtStart(storage, journal, assigned)
   const ledgers = yield* makeLedgers({ storage, journal, newId, retryMs: lineRetryMs, disks, assigned })
   const changes = yield* PubSub.sliding<StreamStatus>(changesKept)
   const sessions = new Map<StreamId, Session>()
