@@ -20,11 +20,11 @@ const folderNamed = (name: string, state: FolderUsage["state"]): FolderUsage => 
 })
 
 /** A disk that says how its folder is. */
-class Disk extends FakeDisk {
-  state: FolderUsage["state"] = "ok"
-  override readonly service =
-    ((under: Storage["Service"]) =>
-      Storage.of({ ...under, usage: Effect.sync(() => [folderNamed("main", this.state)]) }))(this.service)
+const makeDisk = () => {
+  const disk = new FakeDisk()
+  const folder: { state: FolderUsage["state"] } = { state: "ok" }
+  const usage = Effect.sync(() => [folderNamed("main", folder.state)])
+  return Object.assign(disk, { folder, service: Storage.of({ ...disk.service, usage }) })
 }
 
 const told = (entries: ReadonlyArray<JournalEntry>) =>
@@ -32,7 +32,7 @@ const told = (entries: ReadonlyArray<JournalEntry>) =>
 
 const killed = Effect.gen(function*() {
   yield* TestClock.setTime(1_760_000_000_000)
-  const [camera, disk, folder] = [new FakeCamera(), new Disk(), new FakeFolder()]
+  const [camera, disk, folder] = [new FakeCamera(), makeDisk(), new FakeFolder()]
   const node = yield* startNode(camera, disk, folder)
   yield* node.supervisor.assign(assignment())
   yield* TestClock.adjust("21 seconds")
@@ -71,13 +71,13 @@ describe("files whose writer was killed", () => {
     Effect.gen(function*() {
       const { camera, disk, folder } = yield* killed
       const [file] = disk.files.splice(0)
-      disk.state = "missing"
+      disk.folder.state = "missing"
       camera.mode = "unreachable"
       const next = yield* startNode(camera, disk, folder)
       yield* TestClock.adjust("3 minutes")
       expect(told(yield* next.supervisor.journal(0, 100))).toEqual([])
       disk.files.push(file!)
-      disk.state = "ok"
+      disk.folder.state = "ok"
       yield* TestClock.adjust("2 minutes")
       expect(told(yield* next.supervisor.journal(0, 100))).toEqual([`FileSealed 0 ${toSegmentFile(file!).fragments}`])
       yield* next.stop
@@ -104,7 +104,7 @@ describe("a file that nothing comes to any more", () => {
   it.effect("a person's pause seals it", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_760_000_000_000)
-      const [camera, disk, folder] = [new FakeCamera(), new Disk(), new FakeFolder()]
+      const [camera, disk, folder] = [new FakeCamera(), makeDisk(), new FakeFolder()]
       const node = yield* startNode(camera, disk, folder)
       const wanted = assignment()
       yield* node.supervisor.assign(wanted)
@@ -122,7 +122,7 @@ describe("a file that nothing comes to any more", () => {
   it.effect("a camera that stays away leaves it open for its time, not longer", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_760_000_000_000)
-      const [camera, disk, folder] = [new FakeCamera(), new Disk(), new FakeFolder()]
+      const [camera, disk, folder] = [new FakeCamera(), makeDisk(), new FakeFolder()]
       const node = yield* startNode(camera, disk, folder, { rotateMs: 60_000 })
       yield* node.supervisor.assign(assignment())
       yield* TestClock.adjust("5 seconds")
