@@ -120,6 +120,7 @@ export const fakeMedia = (): FakeMedia => {
   const storage = Storage.of({
     create: absent,
     index: absent,
+    fragments: absent,
     init: absent,
     path: ({ id }) => `/footage/${id}`,
     parameters: absent,

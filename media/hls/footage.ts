@@ -4,21 +4,35 @@
  * Invariants
  * 1. The part of a whole sealed file is made once and shared; edges of the interval and the growing file are made each time.
  * 2. A file whose index cannot be read is left out and logged; the others play.
- * 3. What a growing playlist has listed keeps its place: a file deleted meanwhile stays as gaps, from memory of the latest
+ * 3. The target duration of a growing playlist comes from footage older than its session, so that every look, and every process,
+ *    finds the same.
+ * 4. What a growing playlist has listed keeps its place: a file deleted meanwhile stays as gaps, from memory of the latest
  *    `rememberedSources` growing sources.
  */
 import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Effect } from "effect"
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import type { HlsSource } from "../hls.ts"
-import type { IndexEntry, Storage, StorageError } from "../storage.ts"
+import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
+import type { FragmentTable } from "../storage/fragment-table.ts"
 import { makeLru } from "../storage/lru.ts"
-import { isFinished, isSettled, type LayoutOf } from "./layouts.ts"
+import {
+  certainUntil,
+  growingTarget,
+  isFinished,
+  isSettled,
+  type LayoutOf,
+  mediaLayout,
+  textLayout,
+} from "./layouts.ts"
 import { initName, prefixOf } from "./names.ts"
 import { type Layout, type Part, partOf } from "./parts.ts"
-import { entriesWithin, isSameRun, segmentsOf } from "./plan.ts"
+import { isSameRun, longestGroupTicks, planOf, rowsWithin } from "./plan.ts"
 import type { PlacedPart } from "./playlist.ts"
+import { makeTails } from "./tails.ts"
+
+export type PlaylistKind = "master" | "media" | "text"
 
 /** What never changes about a file. */
 interface FileFacts {
@@ -31,20 +45,22 @@ interface FileFacts {
 export interface Gathered {
   readonly parts: ReadonlyArray<PlacedPart>
   readonly ended: boolean
-  /** Least target duration, seconds. */
-  readonly leastTargetSeconds: number
+  /** Target duration, seconds; null where the footage is complete. */
+  readonly targetSeconds: number | null
 }
 
 /** About 200 bytes each: 4,096 files are four weeks of one camera. */
 const rememberedFacts = 4_096
-/** Characters of playlist text: about 7 KB a file of 10 minutes, so some 2,400 files. */
+/** Characters of playlist text: about 8 KB a file of 10 minutes, so some 2,000 files. */
 const rememberedText = 16 * 1024 * 1024
 const rememberedSources = 64
-/** Index reads under way at a time: enough to keep a disk busy, few enough to leave the thread pool to the recorder. */
-const readsAtATime = 4
+/** A number each. */
+const rememberedTargets = 4_096
+/** Files whose groups of pictures tell the target duration: the one that grew when the session began, and the one before. */
+const filesForTarget = 2
 
 const layoutKey = ({ content, grouping }: Layout) =>
-  `${content.kind === "text" ? "t" : prefixOf(content)}/${grouping.targetTicks}`
+  `${content.kind === "text" ? "t" : prefixOf(content)}/${grouping.targetTicks}/${grouping.longestTicks}`
 
 const initOf = (file: SegmentFile, layout: Layout): string | null => {
   if (layout.content.kind === "text") return null
@@ -54,58 +70,77 @@ const initOf = (file: SegmentFile, layout: Layout): string | null => {
 const liesWithin = (file: SegmentFile, source: HlsSource) =>
   file.startMs >= source.start && (source.end === null || file.endMs <= source.end)
 
-const longestSeconds = (entries: ReadonlyArray<IndexEntry>, layout: Layout): number =>
-  segmentsOf(entries, { from: 0, to: entries.length }, layout.grouping, false)
-    .reduce((longest, segment) => Math.max(longest, Math.round(segment.durationTicks / 90_000)), 0)
+const noCuts: ReadonlySet<number> = new Set()
 
 export const makeGatherer = (storage: Storage["Service"]) => {
   const facts = makeLru<FileFacts>(rememberedFacts, () => 1)
   const parts = makeLru<Part>(rememberedText, (part) => part.text.length)
   const published = makeLru<ReadonlyArray<PlacedPart>>(rememberedSources, () => 1)
+  const targets = makeLru<number>(rememberedTargets, () => 1)
+  const tails = makeTails()
 
   const readFacts = Effect.fnUntraced(function*(file: SegmentFile) {
     const known = facts.get(file.id)
     if (known !== undefined) return known
     const parameters = yield* storage.parameters(file)
     const init = yield* storage.init(file)
-    const found = { parameters, key: createHash("sha1").update(init).digest("base64url") }
+    const found = { parameters, key: hash("sha1", init, "base64url") }
     facts.set(file.id, found)
     return found
   })
 
-  /** Index of a file, unless its part is known in some layout: then its facts are, too, and the part is looked up by them. */
-  const readIndex = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, file: SegmentFile) {
-    const whole = file.sealed && liesWithin(file, source)
-    const known = whole ? facts.get(file.id) : undefined
-    const part = known === undefined ? undefined : parts.get(partKey(file, layoutOf(known.parameters)))
-    if (part !== undefined) return { file, whole, part, entries: null }
-    const entries = yield* storage.index(file)
-    return { file, whole, part: null, entries }
-  })
-
-  /**
-   * Facts of a file. Footage of one run has one set of parameters, so a day of one camera mostly needs a single look at the
-   * front of a file.
-   */
-  const factsOf = (read: Read, previous: Placed | null) => {
-    const first = read.part?.first ?? read.entries?.[0]
-    const runsOn = previous !== null && first !== undefined && previous.file.epoch === read.file.epoch &&
-      previous.file.nodeId === read.file.nodeId && isSameRun(previous.last, first)
-    if (!runsOn) return readFacts(read.file)
-    facts.set(read.file.id, previous.facts)
-    return Effect.succeed(previous.facts)
+  /** Part of a file that was made before: then its facts are known, too, and the part is looked up by them. */
+  const knownPart = (layoutOf: LayoutOf, file: SegmentFile): Part | null => {
+    const known = facts.get(file.id)
+    return known === undefined ? null : parts.get(partKey(file, layoutOf(known.parameters))) ?? null
   }
 
-  /** The part of one file; `complete`: nothing will be added to it within the interval. */
-  const place = (source: HlsSource, layoutOf: LayoutOf, read: Read, known: FileFacts, complete: boolean) => {
-    const { entries, file, whole } = read
+  /** What is known of each file, and the indexes of the others. */
+  const readAll = Effect.fnUntraced(
+    function*(source: HlsSource, layoutOf: LayoutOf, files: ReadonlyArray<SegmentFile>) {
+      const reads = files.map((file): Read => {
+        const whole = file.sealed && liesWithin(file, source)
+        return { file, whole, part: whole ? knownPart(layoutOf, file) : null, table: null }
+      })
+      const missing = reads.filter((read) => read.part === null)
+      const found = yield* storage.fragments(missing.map((read) => read.file))
+      for (const [i, read] of missing.entries()) {
+        const table = found[i]
+        if (table instanceof StorageError) yield* leftOut(read.file, table)
+        else read.table = table ?? null
+      }
+      return reads.filter((read) => read.part !== null || read.table !== null)
+    },
+  )
+
+  /**
+   * Footage of one run has one set of parameters, so a day of one camera mostly needs a single look at the front of a file.
+   */
+  const inherited = (read: Read, previous: Placed | null): FileFacts | null => {
+    if (previous === null || previous.file.epoch !== read.file.epoch || previous.file.nodeId !== read.file.nodeId) {
+      return null
+    }
+    const first = read.part?.first ?? (read.table?.length ? read.table.at(0) : undefined)
+    if (first === undefined || !isSameRun(previous.last, first)) return null
+    facts.set(read.file.id, previous.facts)
+    return previous.facts
+  }
+
+  /** The part of one file. */
+  const place = (source: HlsSource, layoutOf: LayoutOf, read: Read, known: FileFacts, end: End) => {
+    const { file, table, whole } = read
     const layout = layoutOf(known.parameters)
-    let part = read.part
+    let { part } = read
     let passedEnd = false
-    if (entries !== null) {
-      passedEnd = source.end !== null && (entries.at(-1)?.startMs ?? 0) >= source.end
-      const range = whole ? { from: 0, to: entries.length } : entriesWithin(entries, source.start, source.end)
-      part = partOf(file.id, entries, segmentsOf(entries, range, layout.grouping, complete || passedEnd), layout)
+    if (table !== null) {
+      passedEnd = source.end !== null && table.length > 0 && table.startMs(table.length - 1) >= source.end
+      const rows = whole ? { from: 0, to: table.length } : rowsWithin(table, source.start, source.end)
+      // What came since the list of files was made shows that it is not quiet.
+      const letOut = end.quiet && !passedEnd && table.length === file.fragments
+      if (letOut && rows.to > rows.from) tails.letOut(file.id, rows.to)
+      const cuts = end.finished ? noCuts : tails.cutsOf(file.id)
+      const plan = planOf(table, rows, layout.grouping, { complete: end.complete || passedEnd || letOut, cuts })
+      part = partOf(file.id, table, plan, layout)
       if (whole && part !== null) parts.set(partKey(file, layout), part)
     }
     const placed: PlacedPart | null = part === null ? null : {
@@ -119,60 +154,90 @@ export const makeGatherer = (storage: Storage["Service"]) => {
     return { placed, passedEnd }
   }
 
-  const leftOut = (file: SegmentFile) => (error: StorageError) =>
-    Effect.as(Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message), null)
+  const leftOut = (file: SegmentFile, error: StorageError) =>
+    Effect.logWarning(`Footage file ${file.id} left out of a playlist`, error.message)
 
-  const gather = Effect.fnUntraced(function*(source: HlsSource, layoutOf: LayoutOf, kind: string) {
-    const settled = isSettled(source, yield* Clock.currentTimeMillis)
-    const files = filesOf(storage, source)
-    const reads = yield* Effect.forEach(
-      files,
-      (file) => Effect.catchTag(readIndex(source, layoutOf, file), "StorageError", leftOut(file)),
-      { concurrency: readsAtATime },
-    )
-    const present: Array<PlacedPart> = []
-    let ended = settled
-    let leastTargetSeconds = 0
-    let previous: Placed | null = null
-    for (const [i, read] of reads.entries()) {
-      if (read === null) continue
-      const found: FileFacts | null = yield* Effect.catchTag(
-        factsOf(read, previous),
-        "StorageError",
-        leftOut(read.file),
-      )
-      if (found === null) continue
-      const { passedEnd, placed } = place(
-        source,
-        layoutOf,
-        read,
-        found,
-        settled || read.file.sealed || i < files.length - 1,
-      )
-      const last = read.entries?.at(-1) ?? read.part?.last
-      previous = last === undefined ? null : { file: read.file, facts: found, last }
-      if (placed !== null) present.push(placed)
-      ended ||= passedEnd
-      if (i === files.length - 1 && !isFinished(source) && read.entries !== null) {
-        leastTargetSeconds = longestSeconds(read.entries, layoutOf(found.parameters))
-      }
-    }
-    const name = `${kind}/${keyOf(source)}`
-    const all = isFinished(source) ? present : withLost(published.get(name) ?? [], present)
-    if (!isFinished(source)) published.set(name, all)
-    return { parts: all, ended, leastTargetSeconds } satisfies Gathered
+  const targetOf = Effect.fnUntraced(function*(source: HlsSource) {
+    if (isFinished(source)) return null
+    const name = keyOf(source)
+    const known = targets.get(name)
+    if (known !== undefined) return known
+    const until = certainUntil(source)
+    const files = storage.files(source.recordingId, { start: 0, end: until }).slice(-filesForTarget)
+    const tables = yield* storage.fragments(files)
+    const target = growingTarget(source, tables.reduce((most, table) => Math.max(most, groupTicksBy(table, until)), 0))
+    targets.set(name, target)
+    return target
   })
 
-  return { gather }
+  /** Nothing comes any more at the end of a growing source. */
+  const isQuiet = (source: HlsSource, files: ReadonlyArray<SegmentFile>, nowMs: number): boolean => {
+    const last = files.at(-1)
+    return last !== undefined && !isFinished(source) && tails.isQuiet(last, nowMs)
+  }
+
+  const gather = Effect.fnUntraced(function*(source: HlsSource, kind: PlaylistKind) {
+    const nowMs = yield* Clock.currentTimeMillis
+    const finished = isFinished(source)
+    const settled = isSettled(source, nowMs)
+    const targetSeconds = yield* targetOf(source)
+    const layoutOf = (kind === "text" ? textLayout : mediaLayout)(source, targetSeconds)
+    const files = filesOf(storage, source)
+    const newest = files.at(-1)?.id
+    const quiet = isQuiet(source, files, nowMs)
+    const present: Array<PlacedPart> = []
+    let ended = settled
+    let previous: Placed | null = null
+    for (const read of yield* readAll(source, layoutOf, files)) {
+      const { file } = read
+      const known: FileFacts | null = inherited(read, previous) ??
+        (yield* Effect.catchTag(readFacts(file), "StorageError", (error) => Effect.as(leftOut(file, error), null)))
+      if (known === null) continue
+      const growing = file.id === newest && !file.sealed
+      const { passedEnd, placed } = place(source, layoutOf, read, known, {
+        complete: settled || !growing,
+        quiet: quiet && growing,
+        finished,
+      })
+      const last = read.table?.length ? read.table.at(read.table.length - 1) : read.part?.last
+      previous = last === undefined ? null : { file, facts: known, last }
+      if (placed !== null) present.push(placed)
+      ended ||= passedEnd
+    }
+    const name = `${kind}/${keyOf(source)}`
+    const all = finished ? present : withLost(published.get(name) ?? [], present)
+    if (!finished) published.set(name, all)
+    return { parts: all, ended, targetSeconds } satisfies Gathered
+  })
+
+  return { gather, isQuiet }
 }
 
-/** One file as it was found: its part if that was known, its index otherwise. */
+/** What is known of the end of a file. */
+interface End {
+  /** Nothing will be added within the interval. */
+  readonly complete: boolean
+  /** Nothing was added for a while. */
+  readonly quiet: boolean
+  /** The playlist was complete from the first. */
+  readonly finished: boolean
+}
+
+/** Longest group of pictures that had ended by then. */
+const groupTicksBy = (table: FragmentTable | StorageError, until: number): number => {
+  if (table instanceof StorageError) return 0
+  let rows = table.length
+  while (rows > 0 && table.endMs(rows - 1) > until) rows--
+  return longestGroupTicks(table, rows)
+}
+
+/** One file as it was found: its part if that was known, its index otherwise; neither if it cannot be read. */
 interface Read {
   readonly file: SegmentFile
   /** All of it lies in the interval, and it will not grow. */
   readonly whole: boolean
   readonly part: Part | null
-  readonly entries: ReadonlyArray<IndexEntry> | null
+  table: FragmentTable | null
 }
 
 /** The file before. */

@@ -7,57 +7,57 @@
  */
 import { FootageNotFound } from "#schema/replay.ts"
 import { Clock, Effect, Layer } from "effect"
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { Hls, type HlsPlaylist, type HlsSource } from "../hls.ts"
 import { Storage } from "../storage.ts"
 import { makeLru } from "../storage/lru.ts"
-import { filesOf, type Gathered, keyOf, makeGatherer } from "./footage.ts"
-import { isFinished, isSettled, mediaLayout, offersSound, textLayout } from "./layouts.ts"
+import { filesOf, type Gathered, keyOf, makeGatherer, type PlaylistKind } from "./footage.ts"
+import { isFinished, isSettled, offersSound } from "./layouts.ts"
 import { masterPlaylist, mediaPlaylist } from "./playlist.ts"
 import { makeResources } from "./resource.ts"
 import { metadataOf } from "./vtt.ts"
 
-/** Characters of whole playlists kept: a day is about 2 million. */
+/** Characters of whole playlists kept: a day is about 1.1 million. */
 const rememberedPlaylists = 24 * 1024 * 1024
 
-type PlaylistKind = "master" | "media" | "text"
+const typeOf = (source: HlsSource): "VOD" | "EVENT" => isFinished(source) ? "VOD" : "EVENT"
 
 export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
   Hls,
   Effect.gen(function*() {
     const storage = yield* Storage
-    const { gather } = makeGatherer(storage)
+    const { gather, isQuiet } = makeGatherer(storage)
     const { resource } = makeResources(storage)
     const playlists = makeLru<HlsPlaylist>(rememberedPlaylists, (playlist) => playlist.text.length)
 
-    const etagOf = Effect.fnUntraced(function*(source: HlsSource, kind: PlaylistKind) {
-      const hash = createHash("sha1").update(
-        `${kind}/${keyOf(source)}/${isSettled(source, yield* Clock.currentTimeMillis)}`,
-      )
-      for (const file of filesOf(storage, source)) hash.update(`/${file.id}.${file.fragments}.${file.sealed}`)
-      return hash.digest("base64url")
-    })
+    const etagOf = (source: HlsSource, kind: PlaylistKind, nowMs: number): string => {
+      const files = filesOf(storage, source)
+      const state = `${kind}/${keyOf(source)}/${isSettled(source, nowMs)}/${isQuiet(source, files, nowMs)}`
+      const contents = files.map((file) => `${file.id}.${file.fragments}.${file.sealed}`)
+      return hash("sha1", `${state}/${contents.join("/")}`, "base64url")
+    }
 
     const textOf = (source: HlsSource, kind: PlaylistKind, gathered: Gathered): string | null =>
       kind === "master" ?
         masterPlaylist(gathered.parts, {
+          type: typeOf(source),
           playlist: "playlist.m3u8",
           subtitles: "subtitle-playlist.m3u8",
           sound: (parameters) => offersSound(source, parameters),
         }) :
         mediaPlaylist(gathered.parts, {
-          type: isFinished(source) ? "VOD" : "EVENT",
+          type: typeOf(source),
           ended: gathered.ended,
           startMs: source.start,
-          leastTargetSeconds: gathered.leastTargetSeconds,
+          targetSeconds: gathered.targetSeconds,
         })
 
     const make = (kind: PlaylistKind) =>
       Effect.fnUntraced(function*(source: HlsSource) {
-        const etag = yield* etagOf(source, kind)
+        const etag = etagOf(source, kind, yield* Clock.currentTimeMillis)
         const known = playlists.get(etag)
         if (known !== undefined) return known
-        const gathered = yield* gather(source, kind === "text" ? textLayout(source) : mediaLayout(source), kind)
+        const gathered = yield* gather(source, kind)
         const empty = gathered.parts.length === 0 && isFinished(source)
         const text = empty ? null : textOf(source, kind, gathered)
         if (text === null) return yield* new FootageNotFound({ start: source.start, end: source.end })
@@ -70,8 +70,7 @@ export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
       master: make("master"),
       playlist: make("media"),
       subtitles: make("text"),
-      metadata: (source, gaps) =>
-        Effect.map(gather(source, mediaLayout(source), "media"), (gathered) => metadataOf(gathered.parts, gaps)),
+      metadata: (source, gaps) => Effect.map(gather(source, "media"), (gathered) => metadataOf(gathered.parts, gaps)),
       resource,
     })
   }),

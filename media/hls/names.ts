@@ -35,10 +35,18 @@ export const prefixOf = (variant: Variant): string =>
 
 export const initName = (fileId: string, sound: boolean): string => `${sound ? "i" : "iv"}-${fileId}.mp4`
 
-export const mediaName = (prefix: string, fileId: string, offset: number, bytes: number): string =>
-  `${prefix}-${fileId}-${offset}-${bytes}.m4s`
+/** Names of ranges of one file: `before`, position, `-`, length, `behind`. In parts, because a day has thousands of them. */
+export interface RangeNames {
+  readonly before: string
+  readonly behind: string
+}
 
-export const textName = (fileId: string, offset: number, bytes: number): string => `t-${fileId}-${offset}-${bytes}.vtt`
+export const mediaNames = (variant: Variant, fileId: string): RangeNames => ({
+  before: `${prefixOf(variant)}-${fileId}-`,
+  behind: ".m4s",
+})
+
+export const textNames = (fileId: string): RangeNames => ({ before: `t-${fileId}-`, behind: ".vtt" })
 
 const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 /** 15 digits stay below 2^53. */

@@ -9,8 +9,9 @@
  */
 import { videoClockHz } from "#schema/media.ts"
 import type { IndexEntry } from "../storage.ts"
-import { mediaName, prefixOf, textName, type Variant } from "./names.ts"
-import { type Grouping, keyEntries, type Segment } from "./plan.ts"
+import type { FragmentTable } from "../storage/fragment-table.ts"
+import { mediaNames, type RangeNames, textNames, type Variant } from "./names.ts"
+import { type Grouping, keyEntries, type Plan } from "./plan.ts"
 
 /** How the segments of a playlist are cut and named. `text`: WebVTT beside the pictures. */
 export interface Layout {
@@ -53,81 +54,91 @@ const ticksPerMs = videoClockHz / 1000
 /** `#EXT-X-PROGRAM-DATE-TIME` (RFC 8216bis, 4.4.4.6). */
 const dateTime = (ms: number) => `#EXT-X-PROGRAM-DATE-TIME:${new Date(ms).toISOString()}\n`
 
-const nameOf = (layout: Layout, fileId: string) => {
-  if (layout.content.kind === "text") {
-    return (segment: Segment) => textName(fileId, segment.offset, segment.bytes)
+const namesOf = ({ content }: Layout, fileId: string): RangeNames =>
+  content.kind === "text" ? textNames(fileId) : mediaNames(content, fileId)
+
+/** `EXTINF` (4.4.4.1) and the front of the name that follows it; most segments of a file have one of a few lengths. */
+const makeLeads = (before: string) => {
+  const leads = new Map<number, string>()
+  return (ticks: number): string => {
+    const known = leads.get(ticks)
+    if (known !== undefined) return known
+    const lead = `#EXTINF:${(ticks / videoClockHz).toFixed(6)},\n${before}`
+    leads.set(ticks, lead)
+    return lead
   }
-  const prefix = prefixOf(layout.content)
-  return (segment: Segment) => mediaName(prefix, fileId, segment.offset, segment.bytes)
 }
 
-/** Bytes and pictures as they will be sent: a fast player gets key fragments only (their size is an upper bound). */
-const contentOf = (
-  layout: Layout,
-  entries: ReadonlyArray<IndexEntry>,
-  segment: Segment,
-): { readonly bytes: number; readonly frames: number } => {
-  if (layout.content.kind !== "keys") return segment
-  const keys = keyEntries(entries, { from: segment.first, to: segment.end }, layout.content.stepMs * ticksPerMs)
-  return { bytes: keys.reduce((sum, entry) => sum + entry.bytes, 0), frames: keys.length }
+/** Sums over the rows of segments. */
+class Sums {
+  bytes = 0
+  frames = 0
+  ticks = 0
+  longestTicks = 0
+  peakBps = 0
+  independent = true
+
+  /** `stepTicks`: a fast player gets key fragments only (their size is an upper bound); 0 for all. */
+  add(table: FragmentTable, first: number, end: number, stepTicks: number, leastTicks: number): number {
+    const ticks = table.endTicks(end - 1) - table.decodeTicks(first)
+    let bytes = table.endOffset(end - 1) - table.offset(first)
+    if (stepTicks > 0) {
+      const keys = keyEntries(table, { from: first, to: end }, stepTicks)
+      bytes = keys.reduce((sum, entry) => sum + entry.bytes, 0)
+      this.frames += keys.length
+    } else for (let row = first; row < end; row++) this.frames += table.frames(row)
+    this.bytes += bytes
+    this.ticks += ticks
+    if (ticks > this.longestTicks) this.longestTicks = ticks
+    if (ticks >= leastTicks) this.peakBps = Math.max(this.peakBps, bytes * 8 * videoClockHz / ticks)
+    this.independent &&= table.key(first)
+    return ticks
+  }
 }
 
 /** The text and sums of a file's segments; `null` when there are none. */
-export const partOf = (
-  fileId: string,
-  entries: ReadonlyArray<IndexEntry>,
-  segments: ReadonlyArray<Segment>,
-  layout: Layout,
-): Part | null => {
-  const head = segments[0]
-  const tail = segments.at(-1)
-  if (head === undefined || tail === undefined) return null
-  const name = nameOf(layout, fileId)
-  const durations = new Map<number, string>()
-  let text = ""
-  let bytes = 0
-  let frames = 0
-  let ticks = 0
-  let longestTicks = 0
-  let peakBps = 0
-  let independent = true
+export const partOf = (fileId: string, table: FragmentTable, plan: Plan, layout: Layout): Part | null => {
+  const { breaks, edges } = plan
+  const segments = edges.length - 1
+  if (segments < 1) return null
+  const { before, behind } = namesOf(layout, fileId)
+  const leadOf = makeLeads(before)
+  const { content } = layout
+  const stepTicks = content.kind === "keys" ? content.stepMs * ticksPerMs : 0
+  const leastTicks = layout.grouping.targetTicks / 2
+  const sums = new Sums()
   const runs: Array<Run> = []
+  let text = ""
   let expectedMs = Number.NaN
-  for (const segment of segments) {
-    if (segment !== head && segment.breaks) {
+  let runFirst = edges[0] as number
+  let runTicks = 0
+  for (let segment = 0; segment < segments; segment++) {
+    const first = edges[segment] as number
+    const end = edges[segment + 1] as number
+    const startMs = table.startMs(first)
+    if (segment > 0 && breaks.has(first)) {
       text += "#EXT-X-DISCONTINUITY\n"
       expectedMs = Number.NaN
+      runs.push({ first: table.at(runFirst), endMs: table.endMs(first - 1), ticks: runTicks })
+      runFirst = first
+      runTicks = 0
     }
-    if (!(Math.abs(segment.startMs - expectedMs) <= clockToleranceMs)) {
-      text += dateTime(segment.startMs)
-      expectedMs = segment.startMs
+    if (!(Math.abs(startMs - expectedMs) <= clockToleranceMs)) {
+      text += dateTime(startMs)
+      expectedMs = startMs
     }
-    expectedMs += segment.durationTicks / ticksPerMs
-    let duration = durations.get(segment.durationTicks)
-    if (duration === undefined) {
-      duration = `#EXTINF:${(segment.durationTicks / videoClockHz).toFixed(6)},\n`
-      durations.set(segment.durationTicks, duration)
-    }
-    text += `${duration}${name(segment)}\n`
-    const content = contentOf(layout, entries, segment)
-    bytes += content.bytes
-    frames += content.frames
-    ticks += segment.durationTicks
-    longestTicks = Math.max(longestTicks, segment.durationTicks)
-    if (segment.durationTicks * 2 >= layout.grouping.targetTicks) {
-      peakBps = Math.max(peakBps, content.bytes * 8 * videoClockHz / segment.durationTicks)
-    }
-    independent &&= segment.key
-    const run = segment === head || segment.breaks ? undefined : runs.pop()
-    runs.push({
-      first: run?.first ?? entries[segment.first] as IndexEntry,
-      endMs: segment.endMs,
-      ticks: (run?.ticks ?? 0) + segment.durationTicks,
-    })
+    const ticks = sums.add(table, first, end, stepTicks, leastTicks)
+    const offset = table.offset(first)
+    text += `${leadOf(ticks)}${offset}-${table.endOffset(end - 1) - offset}${behind}\n`
+    expectedMs += ticks / ticksPerMs
+    runTicks += ticks
   }
+  const last = (edges[segments] as number) - 1
+  runs.push({ first: table.at(runFirst), endMs: table.endMs(last), ticks: runTicks })
+  const { bytes, frames, independent, longestTicks, peakBps, ticks } = sums
   return {
     text,
-    segments: segments.length,
+    segments,
     bytes,
     frames,
     ticks,
@@ -135,9 +146,9 @@ export const partOf = (
     peakBps,
     independent,
     runs,
-    startMs: head.startMs,
-    endMs: tail.endMs,
-    first: entries[head.first] as IndexEntry,
-    last: entries[tail.end - 1] as IndexEntry,
+    startMs: table.startMs(edges[0] as number),
+    endMs: table.endMs(last),
+    first: table.at(edges[0] as number),
+    last: table.at(last),
   }
 }

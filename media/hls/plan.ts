@@ -4,48 +4,63 @@
  * Invariants
  * 1. A segment is a run of whole fragments of one file, so it is one byte range; every fragment between the edges of the
  *    interval is in exactly one segment.
- * 2. A segment begins with a key fragment, unless the footage itself begins without one after a break; `key` says so.
+ * 2. A segment begins with a key fragment, unless the footage itself begins without one after a break, or a growing playlist
+ *    had to cut a group (see {@link Grouping.longestTicks} and {@link Ending.cuts}).
  * 3. The plan of a prefix never changes when fragments are added behind it: a growing playlist only appends.
  */
 import { videoClockHz } from "#schema/media.ts"
 import type { IndexEntry } from "../storage.ts"
+import type { FragmentTable } from "../storage/fragment-table.ts"
 
-/** A run of fragments served as one resource. Times in ticks are of 90 kHz. */
-export interface Segment {
-  /** Indexes into the file's entries, `[first, end)`. */
-  readonly first: number
-  readonly end: number
-  readonly offset: number
-  readonly bytes: number
-  readonly startMs: number
-  readonly endMs: number
-  readonly decodeTicks: number
-  readonly durationTicks: number
-  readonly frames: number
-  readonly key: boolean
-  /** Its timestamps do not continue from the segment before it in the same file. */
-  readonly breaks: boolean
+/** Rows `[from, to)` of a file's index. */
+export interface Rows {
+  readonly from: number
+  readonly to: number
 }
 
-/** How long segments get. A segment ends at a key fragment; a group of pictures is never cut. */
+/** Segments of one file, one behind the other. */
+export interface Plan {
+  /** First row of each segment, and behind them the end of the last one; empty without segments. */
+  readonly edges: ReadonlyArray<number>
+  /** Those edges whose timestamps do not continue from the segment before. */
+  readonly breaks: ReadonlySet<number>
+}
+
+/** How long segments get. */
 export interface Grouping {
   /** A segment this long ends at the next key fragment. */
   readonly targetTicks: number
   /** One at least this long ends early where the next group would probably carry it over `maximumTicks`. */
   readonly minimumTicks: number
   readonly maximumTicks: number
+  /** No segment gets longer, a single longer fragment excepted: a group beyond it is cut between fragments. */
+  readonly longestTicks: number
+}
+
+/** What is known of the end of a file. */
+export interface Ending {
+  /** Nothing more will come. Otherwise the last group is held back, because the fragments still to come may belong to it. */
+  readonly complete: boolean
+  /** Rows that a segment must begin at, because the one before was let out as it was. */
+  readonly cuts: ReadonlySet<number>
 }
 
 const seconds = (value: number) => value * videoClockHz
 
-/** Footage that is complete: fewer, longer segments keep the playlist of a day small. */
+/** Footage that is complete: segments of about 6 s, as players expect them, keep the playlist of a day small. */
 export const finishedGrouping: Grouping = {
-  targetTicks: seconds(4),
-  minimumTicks: seconds(2),
-  maximumTicks: seconds(6),
+  targetTicks: seconds(6),
+  minimumTicks: seconds(3),
+  maximumTicks: seconds(9),
+  longestTicks: Infinity,
 }
 /** Footage that still grows: short segments keep a player close to the present. */
-export const growingGrouping: Grouping = { targetTicks: seconds(2), minimumTicks: seconds(2), maximumTicks: seconds(6) }
+export const growingGrouping: Grouping = {
+  targetTicks: seconds(2),
+  minimumTicks: seconds(2),
+  maximumTicks: seconds(6),
+  longestTicks: Infinity,
+}
 
 /** Frame rates that are not exact (29.97) make groups a little shorter than their nominal length. */
 const toleranceTicks = seconds(0.1)
@@ -65,104 +80,94 @@ export const continues = (previous: IndexEntry, next: IndexEntry): boolean =>
 export const isSameRun = (previous: IndexEntry, next: IndexEntry): boolean =>
   !next.discontinuity && next.decodeTicks === previous.decodeTicks + previous.durationTicks
 
+/** {@link continues} for a row and the one before it. */
+export const continuesAt = (table: FragmentTable, row: number): boolean =>
+  !table.discontinuity(row) && Math.abs(table.decodeTicks(row) - table.endTicks(row - 1)) <= largestHoleTicks
+
 /**
- * The entries of a file that an interval needs, `[from, to)`: those that overlap it, and before them those back to the key
- * fragment decoding must begin at. Wall clocks may step back within a file, so the outermost overlapping ones count.
+ * The rows of a file that an interval needs: those that overlap it, and before them those back to the key fragment decoding must
+ * begin at. Wall clocks may step back within a file, so the outermost overlapping ones count.
  */
-export const entriesWithin = (
-  entries: ReadonlyArray<IndexEntry>,
-  start: number,
-  end: number | null,
-): { readonly from: number; readonly to: number } => {
+export const rowsWithin = (table: FragmentTable, start: number, end: number | null): Rows => {
   let from = 0
-  while (from < entries.length && (entries[from] as IndexEntry).endMs <= start) from++
-  let to = entries.length
-  while (to > from && end !== null && (entries[to - 1] as IndexEntry).startMs >= end) to--
+  while (from < table.length && table.endMs(from) <= start) from++
+  let to = table.length
+  while (to > from && end !== null && table.startMs(to - 1) >= end) to--
   if (from === to) return { from, to }
-  while (from > 0) {
-    const entry = entries[from] as IndexEntry
-    if (entry.key || !continues(entries[from - 1] as IndexEntry, entry)) break
-    from--
-  }
+  while (from > 0 && !table.key(from) && continuesAt(table, from)) from--
   return { from, to }
 }
 
-const segmentOf = (
-  entries: ReadonlyArray<IndexEntry>,
-  range: { readonly first: number; readonly end: number; readonly frames: number; readonly breaks: boolean },
-): Segment => {
-  const { breaks, end, first, frames } = range
-  const head = entries[first] as IndexEntry
-  const last = entries[end - 1] as IndexEntry
-  return {
-    first,
-    end,
-    offset: head.offset,
-    bytes: last.offset + last.bytes - head.offset,
-    startMs: head.startMs,
-    endMs: last.endMs,
-    decodeTicks: head.decodeTicks,
-    durationTicks: last.decodeTicks + last.durationTicks - head.decodeTicks,
-    frames,
-    key: head.key,
-    breaks,
+/** Cuts rows of one file into segments. */
+export const planOf = (table: FragmentTable, { from, to }: Rows, grouping: Grouping, ending: Ending): Plan => {
+  const edges: Array<number> = []
+  const breaks = new Set<number>()
+  if (from >= to) return { edges, breaks }
+  const { cuts } = ending
+  let first = from
+  let firstTicks = table.decodeTicks(from)
+  let group = from
+  const cut = (row: number) => {
+    edges.push(first)
+    first = row
+    firstTicks = table.decodeTicks(row)
   }
-}
-
-/**
- * Cuts the entries `[from, to)` of one file into segments. With `complete: false` the last group is held back, because the
- * fragments still to come may belong to it.
- */
-export const segmentsOf = (
-  entries: ReadonlyArray<IndexEntry>,
-  range: { readonly from: number; readonly to: number },
-  grouping: Grouping,
-  complete: boolean,
-): ReadonlyArray<Segment> => {
-  const segments: Array<Segment> = []
-  let first = range.from
-  let breaks = false
-  let groupStart = range.from
-  let frames = entries[range.from]?.frames ?? 0
-  for (let i = range.from + 1; i < range.to; i++) {
-    const entry = entries[i] as IndexEntry
-    const broken = !continues(entries[i - 1] as IndexEntry, entry)
-    if (broken || entry.key) {
-      const length = entry.decodeTicks - (entries[first] as IndexEntry).decodeTicks
-      const lastGroupTicks = entry.decodeTicks - (entries[groupStart] as IndexEntry).decodeTicks
-      groupStart = i
-      if (broken || isLongEnough(length, lastGroupTicks, grouping)) {
-        segments.push(segmentOf(entries, { first, end: i, frames, breaks }))
-        first = i
-        frames = 0
-        breaks = broken
-      }
+  for (let row = from + 1; row < to; row++) {
+    if (!continuesAt(table, row)) {
+      cut(row)
+      breaks.add(row)
+      group = row
+    } else if (cuts.has(row)) {
+      cut(row)
+      group = row
+    } else if (table.key(row)) {
+      const ticks = table.decodeTicks(row)
+      if (isLongEnough(ticks - firstTicks, ticks - table.decodeTicks(group), grouping)) cut(row)
+      group = row
     }
-    frames += entry.frames
+    // At the last key fragment, and where the group alone is too long, within it.
+    if (group > first && table.endTicks(row) - firstTicks > grouping.longestTicks) cut(group)
+    if (row > first && table.endTicks(row) - firstTicks > grouping.longestTicks) {
+      cut(row)
+      group = row
+    }
   }
-  if (complete && first < range.to) segments.push(segmentOf(entries, { first, end: range.to, frames, breaks }))
-  return segments
+  if (ending.complete) {
+    edges.push(first, to)
+  } else if (edges.length > 0) edges.push(first)
+  return { edges, breaks }
 }
 
 const isLongEnough = (length: number, lastGroupTicks: number, grouping: Grouping): boolean =>
   length >= grouping.targetTicks - toleranceTicks ||
   (length >= grouping.minimumTicks - toleranceTicks && length + lastGroupTicks > grouping.maximumTicks + toleranceTicks)
 
+/** Longest group of pictures that begins and ends among the first `to` rows, or has come so far by then. */
+export const longestGroupTicks = (table: FragmentTable, to: number): number => {
+  let longest = 0
+  let group = 0
+  for (let row = 0; row < to; row++) {
+    if (row > 0 && (table.key(row) || !continuesAt(table, row))) group = row
+    longest = Math.max(longest, table.endTicks(row) - table.decodeTicks(group))
+  }
+  return longest
+}
+
+/** How long segments get at most where groups are that long. */
+export const longestSegmentTicks = (groupTicks: number, { targetTicks }: Grouping): number =>
+  Math.max(1, Math.ceil((targetTicks - toleranceTicks) / groupTicks)) * groupTicks
+
 /**
  * The pictures of a segment that a fast player is shown: key fragments at least `stepTicks` apart. The first key fragment is
  * always among them; a segment that breaks off without any gives none.
  */
-export const keyEntries = (
-  entries: ReadonlyArray<IndexEntry>,
-  range: { readonly from: number; readonly to: number },
-  stepTicks: number,
-): ReadonlyArray<IndexEntry> => {
+export const keyEntries = (table: FragmentTable, { from, to }: Rows, stepTicks: number): ReadonlyArray<IndexEntry> => {
   const chosen: Array<IndexEntry> = []
-  for (let i = range.from; i < range.to; i++) {
-    const entry = entries[i] as IndexEntry
-    if (!entry.key) continue
-    const last = chosen.at(-1)
-    if (last === undefined || entry.decodeTicks - last.decodeTicks >= stepTicks - toleranceTicks) chosen.push(entry)
+  let next = -Infinity
+  for (let row = from; row < to; row++) {
+    if (!table.key(row) || table.decodeTicks(row) < next) continue
+    chosen.push(table.at(row))
+    next = table.decodeTicks(row) + stepTicks - toleranceTicks
   }
   return chosen
 }

@@ -11,7 +11,9 @@
  * 1. A discontinuity stands exactly where decoding cannot go on: another epoch, other parameters, a break the recorder
  *    marked, a hole in decode time.
  * 2. `EXT-X-MAP` stands wherever the initialization changes, and only there.
- * 3. A growing playlist only appends: media sequence and discontinuity sequence stay 0.
+ * 3. A growing playlist only appends: media sequence and discontinuity sequence stay 0, and its header says nothing that later
+ *    footage could make untrue (6.2.1): the target duration is given, the version is that of a playlist with gaps, and segments
+ *    are not promised to be independent.
  */
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
@@ -38,8 +40,8 @@ export interface PlaylistOptions {
   readonly ended: boolean
   /** Where playback begins, epoch milliseconds. */
   readonly startMs: number
-  /** Least target duration, seconds: keeps the header of a growing playlist from changing. */
-  readonly leastTargetSeconds: number
+  /** Target duration that a growing playlist has from its first moment on, seconds; null where the footage is complete. */
+  readonly targetSeconds: number | null
 }
 
 /** Whether the second part goes on where the first ended, for decoder and clock alike. */
@@ -66,17 +68,20 @@ const initsOf = (parts: ReadonlyArray<PlacedPart>): ReadonlyMap<string, string> 
   return inits
 }
 
+/** Every segment can be decoded by itself, and that is certain to stay so. */
+const isIndependent = (parts: ReadonlyArray<PlacedPart>, type: PlaylistOptions["type"]): boolean =>
+  type === "VOD" && parts.every((placed) => placed.part.independent)
+
 /** A media playlist, of pictures or of WebVTT. */
 export const mediaPlaylist = (parts: ReadonlyArray<PlacedPart>, options: PlaylistOptions): string => {
-  const target = Math.max(1, Math.ceil(options.leastTargetSeconds), targetSeconds(parts))
   const lines = [
     "#EXTM3U\n",
-    `#EXT-X-VERSION:${parts.some((placed) => placed.lost) ? 8 : 7}\n`,
-    `#EXT-X-TARGETDURATION:${target}\n`,
+    `#EXT-X-VERSION:${options.type === "EVENT" ? 8 : 7}\n`,
+    `#EXT-X-TARGETDURATION:${options.targetSeconds ?? Math.max(1, targetSeconds(parts))}\n`,
     "#EXT-X-MEDIA-SEQUENCE:0\n",
     `#EXT-X-PLAYLIST-TYPE:${options.type}\n`,
   ]
-  if (parts.every((placed) => placed.part.independent)) lines.push("#EXT-X-INDEPENDENT-SEGMENTS\n")
+  if (isIndependent(parts, options.type)) lines.push("#EXT-X-INDEPENDENT-SEGMENTS\n")
   const first = parts[0]
   if (first !== undefined) {
     const offset = Math.max(0, options.startMs - first.part.startMs) / 1000
@@ -98,6 +103,7 @@ export const mediaPlaylist = (parts: ReadonlyArray<PlacedPart>, options: Playlis
 }
 
 export interface MasterOptions {
+  readonly type: PlaylistOptions["type"]
   readonly playlist: string
   readonly subtitles: string
   /** The sound is part of what is served. */
@@ -134,7 +140,7 @@ export const masterPlaylist = (parts: ReadonlyArray<PlacedPart>, options: Master
   return [
     "#EXTM3U",
     "#EXT-X-VERSION:7",
-    ...(parts.every((placed) => placed.part.independent) ? ["#EXT-X-INDEPENDENT-SEGMENTS"] : []),
+    ...(isIndependent(parts, options.type) ? ["#EXT-X-INDEPENDENT-SEGMENTS"] : []),
     `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="clock",NAME="Clock",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=NO,FORCED=NO,URI="${options.subtitles}"`,
     `#EXT-X-STREAM-INF:${attributes.join(",")}`,
     options.playlist,

@@ -79,13 +79,7 @@ const plainPieces = (handle: FileHandle, from: number, to: number) => {
 }
 
 /** Fragments that overlap `[from, to)` of the file, sound hidden, cut to it. */
-const silentPieces = (
-  handle: FileHandle,
-  table: FragmentTable,
-  video: number,
-  from: number,
-  to: number,
-) => {
+const silentPieces = (handle: FileHandle, table: FragmentTable, video: number, from: number, to: number) => {
   const list: Array<() => Promise<Uint8Array>> = []
   for (let row = 0; row < table.length && table.offset(row) < to; row++) {
     if (table.endOffset(row) <= from) continue

@@ -9,8 +9,9 @@
 import { videoClockHz } from "#schema/media.ts"
 import type { Gap } from "#schema/record.ts"
 import type { IndexEntry } from "../storage.ts"
+import type { FragmentTable } from "../storage/fragment-table.ts"
 import type { Run } from "./parts.ts"
-import { continues } from "./plan.ts"
+import { continuesAt, type Rows } from "./plan.ts"
 import { joins, type PlacedPart } from "./playlist.ts"
 
 const ticksPerMs = videoClockHz / 1000
@@ -45,34 +46,24 @@ const lengthOf = (ms: number) => {
 
 const causeText = (cause: Gap["cause"]) => cause.replaceAll("_", " ")
 
-/** A WebVTT segment for the entries `[from, to)` of a file. `gaps`: those that may end within it. */
-export const cuesOf = (
-  entries: ReadonlyArray<IndexEntry>,
-  range: { readonly from: number; readonly to: number },
-  gaps: ReadonlyArray<Gap>,
-): string => {
-  const head = entries[range.from] as IndexEntry
-  const lines = [`WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${head.decodeTicks % mpegTimeWrap},LOCAL:00:00:00.000\n`]
-  const lengthMs = endOf(entries, range)
-  for (let i = range.from; i < range.to; i++) {
-    const entry = entries[i] as IndexEntry
-    const localMs = (entry.decodeTicks - head.decodeTicks) / ticksPerMs
-    const entryMs = entry.durationTicks / ticksPerMs
-    const note = i === 0 || !continues(entries[i - 1] as IndexEntry, entry) ? gapBefore(entry, gaps) : undefined
+/** A WebVTT segment for rows of a file. `gaps`: those that may end within it. */
+export const cuesOf = (table: FragmentTable, { from, to }: Rows, gaps: ReadonlyArray<Gap>): string => {
+  const headTicks = table.decodeTicks(from)
+  const lines = [`WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${headTicks % mpegTimeWrap},LOCAL:00:00:00.000\n`]
+  const lengthMs = (table.endTicks(to - 1) - headTicks) / ticksPerMs
+  for (let row = from; row < to; row++) {
+    const startMs = table.startMs(row)
+    const localMs = (table.decodeTicks(row) - headTicks) / ticksPerMs
+    const rowMs = table.durationTicks(row) / ticksPerMs
+    const note = row === 0 || !continuesAt(table, row) ? gapBefore(table.at(row), gaps) : undefined
     if (note !== undefined) lines.push(cue(localMs, Math.min(localMs + gapNoteMs, lengthMs), gapText(note)))
-    for (let wall = entry.startMs; wall < entry.startMs + entryMs;) {
-      const next = Math.min(Math.floor(wall / 1000) * 1000 + 1000, entry.startMs + entryMs)
-      lines.push(cue(localMs + wall - entry.startMs, localMs + next - entry.startMs, wallTime(wall)))
+    for (let wall = startMs; wall < startMs + rowMs;) {
+      const next = Math.min(Math.floor(wall / 1000) * 1000 + 1000, startMs + rowMs)
+      lines.push(cue(localMs + wall - startMs, localMs + next - startMs, wallTime(wall)))
       wall = next
     }
   }
   return lines.join("\n")
-}
-
-const endOf = (entries: ReadonlyArray<IndexEntry>, range: { readonly from: number; readonly to: number }) => {
-  const head = entries[range.from] as IndexEntry
-  const last = entries[range.to - 1] as IndexEntry
-  return (last.decodeTicks + last.durationTicks - head.decodeTicks) / ticksPerMs
 }
 
 const cue = (fromMs: number, toMs: number, text: string) => `${cueTime(fromMs)} --> ${cueTime(toMs)}\n${text}\n`

@@ -21,7 +21,7 @@ export interface StorageOptions {
   readonly probeEveryMs: number
   /** Fragments of one file that may wait for the disk, bytes: 16 MiB are 32 s of 4 Mbit/s. */
   readonly queueBytes: number
-  /** Index entries of sealed files kept in memory, bytes: 32 MiB are about 350 files of 10 minutes. */
+  /** Index entries of sealed files kept in memory, bytes: 32 MiB are about 870 files of 10 minutes. */
   readonly indexCacheBytes: number
 }
 

@@ -133,6 +133,9 @@ const readIndex = (bytes: Buffer, id: string, initBytes: number, firstOffset: nu
     if (!checksumHolds(record)) faults.push(`record ${lines.length} of the index fails its checksum`)
     else if (record[0] === 1) lines.push(recordOf(bytes, at))
     else if (record[0] === 2) {
+      if (record.readUInt32BE(40) !== crc32(bytes.subarray(header.length, at))) {
+        faults.push("the seal's checksum over the records is wrong")
+      }
       seal = {
         fragments: record.readUInt32BE(4),
         bytes: wide(record, 8),

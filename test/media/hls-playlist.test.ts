@@ -1,7 +1,8 @@
 /** HLS playlists of made-up footage, read back by an independent parser. */
 import { Hls, type HlsSource } from "#media/hls.ts"
 import { parseName } from "#media/hls/names.ts"
-import { continues, entriesWithin, growingGrouping, segmentsOf } from "#media/hls/plan.ts"
+import { continues, type Grouping, growingGrouping, planOf, rowsWithin } from "#media/hls/plan.ts"
+import { FragmentTable } from "#media/storage/fragment-table.ts"
 import { footage, type FootageFile, pictures, type Step, withSound } from "#test/fixtures/footage.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -107,27 +108,42 @@ describe("media playlists", () => {
     Effect.sync(() => {
       const files = footage(t0, script)
       for (const { entries } of files) {
-        let before: ReadonlyArray<unknown> = []
-        for (let to = 1; to <= entries.length; to++) {
-          const now = segmentsOf(entries.slice(0, to), { from: 0, to }, growingGrouping, false)
-          assert.deepStrictEqual(now.slice(0, before.length), before)
-          before = now
+        const planned = (grouping: Grouping, to: number, complete: boolean) => {
+          const table = FragmentTable.of(entries.slice(0, to))
+          return planOf(table, { from: 0, to }, grouping, { complete, cuts: new Set([7, 8]) }).edges
         }
-        const whole = segmentsOf(entries, { from: 0, to: entries.length }, growingGrouping, true)
-        assert.deepStrictEqual(whole.slice(0, before.length), before)
+        for (const longestTicks of [Infinity, 2.5 * 90_000 - 1]) {
+          const grouping = { ...growingGrouping, longestTicks }
+          let before: ReadonlyArray<number> = []
+          for (let to = 1; to <= entries.length; to++) {
+            const now = planned(grouping, to, false)
+            assert.deepStrictEqual(now.slice(0, before.length), before)
+            before = now
+          }
+          const whole = planned(grouping, entries.length, true)
+          assert.deepStrictEqual(whole.slice(0, before.length), before)
+          const longest = Math.max(
+            ...whole.slice(1).map((end, i) =>
+              entries[end - 1]!.decodeTicks + entries[end - 1]!.durationTicks - entries[whole[i]!]!.decodeTicks
+            ),
+          )
+          assert.isAtMost(longest, longestTicks)
+          assert.strictEqual(whole.at(-1), entries.length)
+        }
       }
     }))
 
-  it.effect("cut segments of 2 to 6 seconds where the groups allow it", () =>
+  it.effect("cut segments of 3 to 9 seconds, 6 for choice, where the groups allow it", () =>
     Effect.gen(function*() {
       for (
         const [groupMs, expected] of [
-          [400, 4],
-          [1000, 4],
-          [1001, 4.004],
-          [2000, 4],
+          [400, 6],
+          [1000, 6],
+          [1001, 6.006],
+          [2000, 6],
           [3000, 6],
-          [3800, 3.8],
+          [3800, 7.6],
+          [4000, 8],
           [5000, 5],
           [12_000, 12],
         ] as const
@@ -331,9 +347,10 @@ describe("plans", () => {
       count: 1,
       groupMs: 4000,
     }])
-    assert.deepStrictEqual(entriesWithin(file!.entries, t0 + 6_500, null), { from: 4, to: 12 })
-    assert.deepStrictEqual(entriesWithin(file!.entries, t0 + 8_060, null), { from: 8, to: 12 })
-    assert.deepStrictEqual(entriesWithin(file!.entries, t0 + 8_010, t0 + 8_020), { from: 8, to: 8 })
-    assert.deepStrictEqual(entriesWithin(file!.entries, t0, t0 + 1), { from: 0, to: 1 })
+    const table = FragmentTable.of(file!.entries)
+    assert.deepStrictEqual(rowsWithin(table, t0 + 6_500, null), { from: 4, to: 12 })
+    assert.deepStrictEqual(rowsWithin(table, t0 + 8_060, null), { from: 8, to: 12 })
+    assert.deepStrictEqual(rowsWithin(table, t0 + 8_010, t0 + 8_020), { from: 8, to: 8 })
+    assert.deepStrictEqual(rowsWithin(table, t0, t0 + 1), { from: 0, to: 1 })
   })
 })
