@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. A node has one home slot for life, the lowest that was free when it first came. A cluster has 64.
- * 2. The epoch of a slot grows by exactly one with every move, and only a mover who named the epoch in force succeeds.
+ * 2. The epoch of a slot grows by exactly one with every move, and only a mover who named the epoch in force succeeds. It never
+ *    gets smaller, not even with an older database (`raise`).
  * 3. A start changes no ownership: a node whose slot is served by another finds it so, and waits to be given it back.
  * 4. What this node serves is what was last read successfully: an outage of the database takes nothing from it.
  */
@@ -49,6 +50,11 @@ export class Ownership extends Context.Service<Ownership, {
    * @returns The new owner, its epoch larger by one.
    */
   readonly move: (slot: Slot, nodeId: NodeId, epoch: number) => Effect.Effect<Owner, StaleEpoch | SqlError.SqlError>
+  /**
+   * The epoch of a slot that this node serves grows to at least `epoch`: its captures got that one from a database that was lost
+   * or is newer than the one that is there.
+   */
+  readonly raise: (slot: Slot, epoch: number) => Effect.Effect<void, SqlError.SqlError>
   /** The id of an entity that is at home on this node. */
   readonly entityId: (id: string) => string
 }>()("nightjar/cluster/Ownership") {}
@@ -159,6 +165,14 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
           return yield* new StaleEpoch({ slot, epoch, inForce: owner?.epoch ?? 0 })
         }
         return owner
+      }),
+    raise: (slot, epoch) =>
+      Effect.gen(function*() {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          UPDATE group_owner SET epoch = ${epoch}, changed_at = ${now}
+          WHERE slot = ${slot} AND node_id = ${nodeId} AND epoch < ${epoch}`
+        yield* refresh
       }),
     entityId: (id) => entityId(slot, id),
   })

@@ -101,11 +101,18 @@ export class RecorderSupervisor extends Context.Service<RecorderSupervisor, {
   readonly awaitJournal: (position: number) => Effect.Effect<void>
   /** Entries up to `position` are stored elsewhere and may be dropped. */
   readonly acknowledge: (position: number) => Effect.Effect<void>
-  /** True after the journal overflowed its bound and dropped entries: the index must be rebuilt from the disk. */
-  readonly journalOverflowed: Effect.Effect<boolean>
+  /** The newest position that was ever acknowledged; 0: none. */
+  readonly journalAcknowledged: Effect.Effect<number>
+  /**
+   * After the journal overflowed its bound: the position up to which entries may be missing, so that the index must be rebuilt
+   * from the disk. Null again once it is acknowledged. It grows with each further overflow.
+   */
+  readonly journalLostAt: Effect.Effect<number | null>
   /** The ledger of this node's own recordings, from the disk: gaps that overlap the interval, the open one with `endMs: null`. */
   readonly gaps: (
     recordingId: RecordingId,
     interval: { readonly start: number; readonly end: number },
   ) => ReadonlyArray<LedgerGap>
+  /** The recording was deleted and its footage is gone: its ledger goes too. Nothing while it is assigned. */
+  readonly forget: (recordingId: RecordingId) => Effect.Effect<void>
 }>()("nightjar/media/RecorderSupervisor") {}

@@ -10,11 +10,13 @@ import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
+import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
+import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
 import * as RecordPlans from "#actors/behaviour/record-plan.ts"
 import * as RecordPurge from "#actors/behaviour/record-purge.ts"
@@ -26,6 +28,7 @@ import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
+import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
@@ -75,7 +78,13 @@ const firstStart = (made: { readonly username: string; readonly password: Redact
 
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
-  const stores = Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, ReplayStore.layer)
+  const stores = Layer.mergeAll(
+    CameraStore.layer,
+    RecordStore.layer,
+    RecordLedgerStore.layer,
+    RecordRebuildStore.layer,
+    ReplayStore.layer,
+  )
   const background = Layer.mergeAll(
     CameraEntity.layer,
     RecordEntity.layer,
@@ -89,7 +98,9 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer)),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
+    Layer.provideMerge(CameraRecovery.layer),
   )
   return background.pipe(
     Layer.provideMerge(services),

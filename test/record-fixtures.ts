@@ -9,7 +9,7 @@ import {
   StaleAssignment,
   type StreamStatus,
 } from "#media/recorder.ts"
-import { type FolderUsage, Storage } from "#media/storage.ts"
+import { type FileOrigin, type FolderUsage, Storage } from "#media/storage.ts"
 import type { ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
 import { Effect, Latch, Layer, PubSub, Stream } from "effect"
@@ -24,6 +24,8 @@ export interface FakeMedia {
   /** Calls in their order: `assign <stream>`, `withdraw <stream>`. */
   readonly calls: Array<string>
   readonly files: Array<SegmentFile>
+  /** What the headers of files tell, by file id. */
+  readonly origins: Map<string, FileOrigin>
   readonly gaps: Array<LedgerGap>
   readonly folders: Array<FolderUsage>
   readonly journal: Array<JournalEntry>
@@ -68,6 +70,7 @@ export const fakeMedia = (): FakeMedia => {
   const statuses = new Map<StreamId, StreamStatus>()
   const calls: Array<string> = []
   const files: Array<SegmentFile> = []
+  const origins = new Map<string, FileOrigin>()
   const gaps: Array<LedgerGap> = []
   const folders = [folder]
   const journal: Array<JournalEntry> = []
@@ -112,9 +115,11 @@ export const fakeMedia = (): FakeMedia => {
         while (!journal.some((entry) => entry.position > position)) yield* grew.await
       }),
     acknowledge: (position) => Effect.sync(() => acknowledge(position)),
-    journalOverflowed: Effect.sync(() => lostAt !== null),
+    journalAcknowledged: Effect.sync(() => acknowledged),
+    journalLostAt: Effect.sync(() => lostAt),
     gaps: (recordingId, interval) =>
       gaps.filter((gap) => gap.recordingId === recordingId && overlaps(interval, gap.startMs, gap.endMs)),
+    forget: (recordingId) => Effect.sync(() => void calls.push(`forget ${recordingId}`)),
   })
   const absent = () => Effect.die(new Error("no footage is written here"))
   const storage = Storage.of({
@@ -128,6 +133,8 @@ export const fakeMedia = (): FakeMedia => {
     files: (recordingId, interval) =>
       files.filter((file) => file.recordingId === recordingId && overlaps(interval, file.startMs, file.endMs))
         .sort((a, b) => a.startMs - b.startMs),
+    recordings: () => [...new Set(files.map((file) => file.recordingId))],
+    origin: ({ id }) => Effect.sync(() => origins.get(id) ?? null),
     scan: () => Effect.sync(() => files.map((file) => ({ file, entries: file.fragments, tornBytes: 0 }))),
     remove: ({ id }) =>
       Effect.sync(() => {
@@ -139,6 +146,7 @@ export const fakeMedia = (): FakeMedia => {
     assignments,
     calls,
     files,
+    origins,
     gaps,
     folders,
     journal,

@@ -1,17 +1,20 @@
 /** The control layer of a node on a real PostgreSQL, with stand-ins for the media doors, for tests. */
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
+import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
+import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
 import * as RecordPlans from "#actors/behaviour/record-plan.ts"
 import * as RecordStates from "#actors/behaviour/record-status.ts"
 import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
-import { Recordings, RecordLedger } from "#actors/protocol/record.ts"
+import { IndexRebuilds, Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
+import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import * as Identity from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -72,8 +75,12 @@ export const node = Effect.fnUntraced(function*(options: {
   const services = background.pipe(
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
-    Layer.provideMerge(Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer)),
+    Layer.provideMerge(CameraRecovery.layer),
+    Layer.provideMerge(
+      Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, RecordRebuildStore.layer),
+    ),
     Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(options.media.layer),
@@ -89,6 +96,7 @@ export const node = Effect.fnUntraced(function*(options: {
     cameras: Context.get(context, Cameras),
     recordings: Context.get(context, Recordings),
     ledger: Context.get(context, RecordLedger),
+    rebuilds: Context.get(context, IndexRebuilds),
     ownership: Context.get(context, Ownership),
     sql: Context.get(context, SqlClient.SqlClient),
     end: Scope.close(scope, Exit.void),

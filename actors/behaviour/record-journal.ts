@@ -29,6 +29,12 @@ export const missingGap = (file: SegmentFile): LedgerGap & { readonly epoch: num
   epoch: file.epoch,
 })
 
+/** What is told of a gap that only the ledger still has. */
+export const gapEvents = (nodeId: NodeId, gap: LedgerGap & { readonly epoch: number }): ReadonlyArray<NewEvent> => [
+  gapEvent(nodeId, gap, gap.epoch, "opened"),
+  ...gap.endMs === null ? [] : [gapEvent(nodeId, gap, gap.epoch, "closed")],
+]
+
 const gapEvent = (nodeId: NodeId, gap: LedgerGap, epoch: number, phase: "opened" | "closed"): NewEvent => ({
   id: `${gap.id}.${phase}`,
   recordingId: gap.recordingId,
@@ -90,7 +96,24 @@ export const batchOf = (entries: ReadonlyArray<JournalEntry>, nodeId: NodeId, no
   }
 }
 
-/** What must change in the index so that it equals the disk. */
+const told = (file: SegmentFile) =>
+  `${file.folder} ${file.sequence} ${file.epoch} ${file.startMs} ${file.endMs} ${file.bytes} ${file.fragments} ${file.frames} ${file.sealed}`
+
+/** Rows that came, and rows that told something else than the disk; one that was only behind a growing file is no correction. */
+export const changesOf = (before: ReadonlyArray<SegmentFile>, after: ReadonlyArray<SegmentFile>) => {
+  const known = new Map(before.map((file) => [file.id, file]))
+  let added = 0
+  let corrected = 0
+  for (const file of after) {
+    const old = known.get(file.id)
+    const grew = old !== undefined && !file.sealed && !old.sealed && file.endMs >= old.endMs
+    if (old === undefined) added++
+    else if (!grew && told(old) !== told(file)) corrected++
+  }
+  return { added, corrected }
+}
+
+/** What must change in the index so that it equals the disk. A file that lost its end leaves a gap there. */
 export const difference = (options: {
   /** Files that the index has of this node. */
   readonly indexed: ReadonlyArray<SegmentFile>
@@ -99,7 +122,7 @@ export const difference = (options: {
   /** Folders that could be read: of the others nothing is known, and nothing is forgotten. */
   readonly folders: ReadonlySet<string>
 }): Pick<LedgerBatch, "goneFiles" | "gaps" | "keptFrom"> => {
-  const present = new Set(options.stored.map((file) => file.id))
+  const present = new Map(options.stored.map((file) => [file.id, file]))
   const oldest = new Map<RecordingId, EpochMs>()
   for (const file of options.stored) {
     oldest.set(file.recordingId, Math.min(oldest.get(file.recordingId) ?? file.startMs, file.startMs))
@@ -112,6 +135,13 @@ export const difference = (options: {
     if (file.endMs <= (oldest.get(file.recordingId) ?? Number.NEGATIVE_INFINITY)) {
       kept.set(file.recordingId, Math.max(kept.get(file.recordingId) ?? 0, file.endMs))
     } else gaps.push(missingGap(file))
+  }
+  for (const file of options.indexed) {
+    // Of a sealed file the index tells the true end: what the disk lacks of it was cut off.
+    const stored = present.get(file.id)
+    if (file.sealed && stored !== undefined && stored.endMs < file.endMs) {
+      gaps.push({ ...missingGap(file), startMs: stored.endMs })
+    }
   }
   return {
     goneFiles: vanished.map((file) => file.id),

@@ -45,7 +45,9 @@ export const purge = Effect.gen(function*() {
   const assigned = new Set((yield* supervisor.assignments).map((assignment) => assignment.recording?.recordingId))
   yield* Effect.forEach(
     doomed.filter((id) => !assigned.has(id)),
-    (id) => Effect.flatMap(purgeFiles(id), (gone) => gone ? store.purge(id) : Effect.void),
+    (id) =>
+      Effect.flatMap(purgeFiles(id), (gone) =>
+        gone ? Effect.andThen(supervisor.forget(id), store.purge(id)) : Effect.void),
     { discard: true },
   )
 })

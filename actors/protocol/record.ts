@@ -27,6 +27,7 @@ import {
   type RecordingUpdate,
   type StoragePartition,
 } from "#schema/record-config.ts"
+import type { IndexRebuild, IndexRebuildNotFound, IndexReport } from "#schema/record-index.ts"
 import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
 import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -121,21 +122,21 @@ export class Recordings extends Context.Service<Recordings, {
   ) => OfRecording<{ readonly oldestMs: EpochMs; readonly newestMs: EpochMs } | null>
 }>()("nightjar/actors/Recordings") {}
 
-/** What a rebuild of the index from the disk found. */
-export interface ReindexReport {
-  /** Files of this node that the disk has and the index now has too. */
-  readonly files: number
-  readonly gaps: number
-  /** Rows whose files the disk no longer has. */
-  readonly removed: number
-  /** Files on the disk of recordings that nobody knows; they are left alone. */
-  readonly unknown: number
-}
-
 /** The index of this node's footage in the database. */
 export class RecordLedger extends Context.Service<RecordLedger, {
-  /** Makes the index equal to the disk. */
-  readonly reindex: () => Answer<ReindexReport>
+  /**
+   * Makes cameras and recordings again that only this node still knows, and the index equal to its disks. Idempotent. `tell` hears
+   * how far it is, 0 to 1.
+   */
+  readonly reindex: (tell: (progress: number) => void) => Answer<IndexReport>
   /** Position of the journal up to which the database knows everything; null: nothing was read yet. */
   readonly position: () => Answer<number | null>
 }>()("nightjar/actors/RecordLedger") {}
+
+/** Rebuilds of the index as jobs of this node: one at a time, and a restart goes on with the one that was running. */
+export class IndexRebuilds extends Context.Service<IndexRebuilds, {
+  /** Begins one, or answers the one that runs. */
+  readonly start: () => Answer<IndexRebuild>
+  /** Also of another node. */
+  readonly get: (id: string) => Answer<IndexRebuild, IndexRebuildNotFound>
+}>()("nightjar/actors/IndexRebuilds") {}

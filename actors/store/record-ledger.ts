@@ -21,6 +21,8 @@ export interface LedgerBatch {
   readonly files: ReadonlyArray<SegmentFile>
   /** Ids of files that are gone. */
   readonly goneFiles: ReadonlyArray<string>
+  /** Ids of gaps that are none: the footage is there again. */
+  readonly goneGaps?: ReadonlyArray<string>
   readonly gaps: ReadonlyArray<LedgerGap & { readonly epoch: number }>
   /** Up to when retention has taken footage, by recording. */
   readonly keptFrom: ReadonlyArray<{ readonly recordingId: RecordingId; readonly untilMs: EpochMs }>
@@ -126,6 +128,11 @@ const applying = (sql: SqlClient.SqlClient) => (batch: LedgerBatch) =>
       yield* sql`
         DELETE FROM segment_file WHERE node_id = ${batch.nodeId}
           AND id IN (SELECT jsonb_array_elements_text(${JSON.stringify(batch.goneFiles)}::text::jsonb))`
+    }
+    if (batch.goneGaps !== undefined && batch.goneGaps.length > 0) {
+      yield* sql`
+        DELETE FROM recording_gap WHERE node_id = ${batch.nodeId}
+          AND id IN (SELECT jsonb_array_elements_text(${JSON.stringify(batch.goneGaps)}::text::jsonb))`
     }
     yield* retained(sql, batch.keptFrom)
     yield* sql`

@@ -5,8 +5,8 @@
  * 1. Positions only grow, over restarts too. A journal that begins anew (first start, lost file) begins at the present
  *    millisecond, so that no reader has seen a greater position.
  * 2. What is read is durable, as long as the disk takes writes at all (see `read`).
- * 3. It holds at most `maxBytes`; beyond, the oldest entries go and `overflowed` holds until a position is acknowledged that is
- *    not older than the overflow.
+ * 3. It holds at most `maxBytes`; beyond, the oldest entries go and `lostAt` tells the position of the newest loss, until one
+ *    is acknowledged that is not older.
  * 4. A `FileGrown` that a newer entry of the same file has overtaken is dropped: a database that is away for weeks costs
  *    two entries a file.
  * 5. A file that was told as opened is remembered until it is told as sealed or deleted, acknowledged or not, over restarts
@@ -29,7 +29,9 @@ export interface Journal {
   readonly read: (position: number, limit: number) => Effect.Effect<ReadonlyArray<JournalEntry>>
   readonly awaitEntry: (position: number) => Effect.Effect<void>
   readonly acknowledge: (position: number) => void
-  readonly overflowed: () => boolean
+  readonly acknowledged: () => number
+  /** Entries up to here may be missing; null: none is. */
+  readonly lostAt: () => number | null
   /** Files whose end was not told yet, as they were told last (invariant 5). */
   readonly unsettled: () => ReadonlyArray<SegmentFile>
 }
@@ -203,7 +205,8 @@ export const makeJournal = Effect.fnUntraced(
         log.append([encodeMark({ _tag: "Acknowledged", position: upTo })])
         tidy()
       },
-      overflowed: () => overflow !== null || log.overflowed(),
+      acknowledged: () => acknowledged,
+      lostAt: () => overflow,
       unsettled: () => [...unsettled.files.values()],
     }
   },

@@ -2,14 +2,14 @@
  * All ledgers of this node: read at start, opened with their recordings, asked for gaps.
  *
  * Invariants
- * 1. A recording that is no longer assigned keeps its ledger while it has footage; without footage the ledger goes at the next
- *    start.
+ * 1. A recording that is no longer assigned keeps its ledger while it has footage, or may have: while a storage folder does not
+ *    answer. Without footage the ledger goes when the recording is deleted, and at the next start at the latest.
  * 2. A ledger is made to agree with the footage once, when it is first opened in this process.
  */
 import type { Storage } from "#media/storage.ts"
 import type { Interval, RecordingId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
-import { Clock, Effect, Scope } from "effect"
+import { Clock, Effect, Exit, Scope } from "effect"
 import type { Journal } from "./journal.ts"
 import { type KeptLedger, openLedger, type StoredSpans, toleranceMs } from "./ledger-store.ts"
 import { union } from "./ledger.ts"
@@ -31,10 +31,13 @@ export interface Ledgers {
   /** Where the files of this epoch go on. */
   readonly resumeOf: (assignment: RecordingAssignment) => Effect.Effect<RecorderParts["resume"]>
   readonly forget: (recordingId: RecordingId, before: number) => void
+  /** Closes and deletes a ledger. */
+  readonly remove: (recordingId: RecordingId) => Effect.Effect<void>
 }
 
 const always: Interval = { start: Number.MIN_SAFE_INTEGER, end: Number.MAX_SAFE_INTEGER }
 const folder = "ledger"
+const nameOf = (recordingId: RecordingId) => `${folder}/${recordingId}.ndjson`
 /** Files whose inside is looked at: the one that was growing, and the one before, which was perhaps not sealed yet. */
 const lookedInto = 2
 
@@ -44,7 +47,7 @@ export const makeLedgers = Effect.fnUntraced(
     // Closed after whatever is made later than this room: a recording that ends still writes to its ledger.
     const scope = yield* Scope.fork(yield* Scope.Scope)
     const clock = yield* Clock.Clock
-    const opened = new Map<RecordingId, KeptLedger>()
+    const opened = new Map<RecordingId, KeptLedger & { readonly scope: Scope.Closeable }>()
 
     const inside = (file: SegmentFile): Effect.Effect<StoredSpans> =>
       storage.index(file).pipe(
@@ -78,7 +81,8 @@ export const makeLedgers = Effect.fnUntraced(
       if (known !== undefined) {
         return known
       }
-      const name = `${folder}/${recordingId}.ndjson`
+      const name = nameOf(recordingId)
+      const own = yield* Scope.fork(scope)
       const parts = {
         recordingId,
         journal: options.journal,
@@ -95,23 +99,31 @@ export const makeLedgers = Effect.fnUntraced(
               Effect.logError("A gap ledger cannot be read; it is kept in memory for now", error),
               Effect.orDie(openLedger({ ...parts, disk: memoryLineDisk() })),
             )),
-          Scope.provide(scope),
+          Scope.provide(own),
         )
-      opened.set(recordingId, kept)
+      opened.set(recordingId, { ...kept, scope: own })
       return kept
     })
 
+    const allThere = (yield* storage.usage).every(({ state }) => state !== "missing" && state !== "error")
     for (const name of yield* options.disks.list(folder)) {
       const recordingId = name.replace(/\.ndjson$/, "") as RecordingId
       if (options.assigned.has(recordingId) || !name.endsWith(".ndjson")) continue
       if (storage.files(recordingId, always).length > 0) yield* open(recordingId, 0)
-      else yield* options.disks.remove(`${folder}/${name}`)
+      else if (allThere) yield* options.disks.remove(`${folder}/${name}`)
     }
 
     return {
       open,
       between: (recordingId, interval) => opened.get(recordingId)?.ledger.between(interval) ?? [],
       forget: (recordingId, before) => opened.get(recordingId)?.forget(before),
+      remove: Effect.fnUntraced(function*(recordingId) {
+        const kept = opened.get(recordingId)
+        opened.delete(recordingId)
+        // What it still owed the disk is written first, and by nobody afterwards.
+        if (kept !== undefined) yield* Scope.close(kept.scope, Exit.void)
+        yield* options.disks.remove(nameOf(recordingId))
+      }),
       resumeOf: ({ epoch, nodeId, recording: { recordingId } }) =>
         Effect.gen(function*() {
           const own = storage.files(recordingId, always).filter((file) =>

@@ -7,8 +7,8 @@
  * Invariants
  * 1. `append` returns at once and never fails. Lines become durable in order, many with one write and one sync.
  * 2. A line that does not carry its checksum is skipped when reading; what a kill tore off is the last line only.
- * 3. A disk that refuses does not lose lines: they wait in memory and are tried again every `retryMs`, up to `maxPendingBytes`,
- *    after which the oldest are dropped and `overflowed` says so.
+ * 3. A disk that refuses does not lose lines: they wait in memory and are tried again every `retryMs`, up to `maxPendingBytes`;
+ *    beyond, the file is written anew from `compacted` as soon as the disk takes it.
  * 4. `rewrite` replaces the file as a whole, by a new file and a rename.
  */
 import { type Duration, Effect, Latch, type Scope } from "effect"
@@ -31,7 +31,6 @@ export interface LineLog {
   readonly durable: () => boolean
   /** Waits for `durable`, at most that long; whether it came true. */
   readonly flush: (atMost: Duration.Input) => Effect.Effect<boolean>
-  readonly overflowed: () => boolean
   /** Bytes of the file, as far as known. */
   readonly bytes: () => number
 }
@@ -58,7 +57,6 @@ class LineQueue implements LineLog {
   private pendingBytes = 0
   private rewriting = false
   private writing = false
-  private dropped = false
   /** The last write failed and may have left half a line. */
   private torn = false
   private size: number
@@ -75,7 +73,7 @@ class LineQueue implements LineLog {
     for (const json of lines) this.hold(encodeLine(json))
     while (this.pendingBytes > this.options.maxPendingBytes && this.pending.length > 1) {
       this.pendingBytes -= this.pending.shift()!.length
-      this.dropped = true
+      this.rewriting = true
     }
     this.changed()
   }
@@ -98,10 +96,6 @@ class LineQueue implements LineLog {
           orElse: () => Effect.succeed(false),
         })
     )
-  }
-
-  overflowed(): boolean {
-    return this.dropped
   }
 
   bytes(): number {

@@ -186,8 +186,17 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     journal: journal.read,
     awaitJournal: journal.awaitEntry,
     acknowledge: (position) => Effect.sync(() => journal.acknowledge(position)),
-    journalOverflowed: Effect.sync(journal.overflowed),
+    journalAcknowledged: Effect.sync(journal.acknowledged),
+    journalLostAt: Effect.sync(journal.lostAt),
     gaps: (recordingId: RecordingId, interval) => ledgers.between(recordingId, interval),
+    forget: (recordingId) =>
+      guard.withPermits(1)(
+        Effect.suspend(() =>
+          assignments.all().some(({ assignment }) => assignment.recording?.recordingId === recordingId) ?
+            Effect.void :
+            ledgers.remove(recordingId)
+        ),
+      ),
   }
   const live: LiveStreams["Service"] = {
     watch: (streamId: StreamId, bounds: LiveBounds) =>

@@ -6,7 +6,7 @@ import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { type FileDescription, identityBox } from "../fmp4/identity-box.ts"
 import { initSegment } from "../fmp4/init-writer.ts"
-import { type FileIdentity, type Storage, StorageError } from "../storage.ts"
+import { type FileIdentity, type FileOrigin, type Storage, StorageError } from "../storage.ts"
 import { fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import type { Folder } from "./folder.ts"
@@ -149,6 +149,7 @@ export const makeCreate = (room: Room): Storage["Service"]["create"] =>
       identity: FileIdentity,
       parameters: TrackParameters,
       first: { readonly sequence: number; readonly startMs: number },
+      origin?: FileOrigin,
     ) {
       const init = initSegment(parameters)
       let problem: StorageError | null = null
@@ -164,6 +165,7 @@ export const makeCreate = (room: Room): Storage["Service"]["create"] =>
           nodeId,
           epoch,
           ...first,
+          ...origin === undefined ? {} : { origin },
         }
         const made = yield* Effect.result(createIn(room, folder, description, init))
         if (Result.isSuccess(made)) return made.success

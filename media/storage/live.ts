@@ -65,7 +65,8 @@ const makeStorage = Effect.fnUntraced(function*(options: StorageOptions) {
   return Storage.of({
     create: makeCreate(room),
     files: (recordingId, interval) => catalogue.within(recordingId, interval),
-    scan: ({ repair }) => scanInto(room, repair),
+    recordings: () => [...catalogue.recordings()],
+    scan: (asked) => scanInto(room, asked),
     ...(yield* makeReads(room)),
     ...makeDelete(room),
     usage: Effect.sync(() =>

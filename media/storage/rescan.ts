@@ -2,7 +2,7 @@
 import { Effect, Semaphore } from "effect"
 import { access } from "node:fs/promises"
 import { join } from "node:path"
-import type { ScannedFile } from "../storage.ts"
+import type { ScannedFile, ScanTold } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import type { Folder } from "./folder.ts"
 import type { Room } from "./room.ts"
@@ -36,11 +36,22 @@ export const rescanFolder = Effect.fnUntraced(function*(room: Room, folder: Fold
 })
 
 /** Every folder that answers, and what is growing. */
-export const scanInto = (room: Room, repair: boolean) =>
+export const scanInto = (room: Room, { repair, ...told }: { readonly repair: boolean } & ScanTold) =>
   Effect.gen(function*() {
     const present = room.folders.filter((folder) => folder.state !== "missing" && folder.state !== "error")
+    const steps = new Map<Folder, { readonly done: number; readonly total: number }>()
     const perFolder = yield* Effect.forEach(present, (folder) =>
-      rescanFolder(room, folder, { repair: repair && folder.state !== "readOnly", trusting: false }))
+      rescanFolder(room, folder, {
+        ...told,
+        repair: repair && folder.state !== "readOnly",
+        trusting: false,
+        // Folders that were not looked at yet count as one directory each.
+        progress: (done, total) => {
+          steps.set(folder, { done, total })
+          const sum = (of: "done" | "total") => [...steps.values()].reduce((all, step) => all + step[of], 0)
+          told.progress?.(sum("done"), sum("total") + present.length - steps.size)
+        },
+      }))
     const growing = [...room.writers.values()].map((writer): ScannedFile => ({
       file: writer.file(),
       entries: writer.entries().length,

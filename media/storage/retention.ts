@@ -5,13 +5,16 @@
  * 1. A growing file never goes.
  * 2. Within a recording (and, for the floor, within a folder) the oldest goes first.
  * 3. Fair share is counted in time: each recording may keep the same part of the days it was promised. For a folder below its
- *    floor, the recording goes first that has most recorded time there for each day promised; one without a policy before all.
+ *    floor, the recording goes first that has most recorded time there for each day promised. Footage that nobody knows counts
+ *    as promised {@link unknownDays} days: that a database was lost is no reason to delete it before all other.
  */
 import type { RecordingId } from "#schema/common.ts"
 import type { RetentionPolicy } from "../storage.ts"
 import type { CatalogueFile } from "./catalogue.ts"
 
 const dayMs = 86_400_000
+/** As a recording gets where nobody says otherwise. */
+const unknownDays = 30
 
 /** Files of one recording, by start time, that age or size sends away. */
 export const expired = (
@@ -47,7 +50,7 @@ export function* makeRoom(
   for (const file of files) {
     const { recordingId } = file.identity
     const share = shares.get(recordingId) ??
-      { deletable: [], days: policies.get(recordingId)?.retentionDays ?? 0, recordedMs: 0 }
+      { deletable: [], days: policies.get(recordingId)?.retentionDays ?? unknownDays, recordedMs: 0 }
     shares.set(recordingId, share)
     share.recordedMs += file.endMs - file.startMs
     if (!file.growing) share.deletable.push(file)
@@ -64,7 +67,7 @@ export function* makeRoom(
   }
 }
 
-/** Recorded time for each day promised; a recording that nobody keeps weighs most. */
-const weight = (share: Share): number => share.days > 0 ? share.recordedMs / share.days : Number.MAX_VALUE
+/** Recorded time for each day promised. */
+const weight = (share: Share): number => share.recordedMs / share.days
 
 const oldest = (share: Share): number => share.deletable.at(-1)?.startMs ?? 0

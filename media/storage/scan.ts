@@ -5,19 +5,21 @@
  * 1. What this process is writing is never touched.
  * 2. Mending cuts only behind the last whole fragment of a file whose identity can be read, replaces an index by renaming a new
  *    one over it, and deletes only files without a single whole fragment.
- * 3. A file that is not understood stays as it is and is reported in the log.
+ * 3. A file that is not understood stays as it is; it is told of, and reported in the log.
  */
 import { Uuid7 } from "#schema/common.ts"
 import { Effect, Schema } from "effect"
 import type { FileHandle } from "node:fs/promises"
 import { open, readdir, rename, stat, truncate, unlink } from "node:fs/promises"
 import { join } from "node:path"
+import type { ScanTold } from "../storage.ts"
 import { type Catalogue, type CatalogueFile, fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import { endOf, readAt, readFragments, readFront } from "./file-truth.ts"
 import type { Folder } from "./folder.ts"
 import { decodeHeader, decodeIndex, decodeSeal, encodeIndex, headerBytes, recordBytes, sealOf } from "./index-file.ts"
-import { readSummary, replaceSummary, type SummaryLine } from "./summary.ts"
+import { markerName } from "./marker.ts"
+import { readSummary, replaceSummary, type SummaryLine, summaryName } from "./summary.ts"
 
 const mediaEnding = ".mp4"
 const indexEnding = ".idx"
@@ -33,7 +35,7 @@ export interface Inspection {
   readonly line: SummaryLine | null
 }
 
-export interface ScanOptions {
+export interface ScanOptions extends ScanTold {
   readonly repair: boolean
   /** Believe the summaries: for a start. Without it every file is opened. */
   readonly trusting: boolean
@@ -152,8 +154,15 @@ const look = async (
   repair: boolean,
 ): Promise<Inspection | "foreign" | null> => (await quick(base, folder)) ?? (await inspect(base, id, folder, repair))
 
+/** What stands beside the media files of a recording. */
+const beside: ReadonlyArray<string> = [indexEnding, `${indexEnding}.tmp`]
+
 /** Ids of the files in a recording's directory, in order of time; with `repair`, what belongs to no file is deleted. */
-const idsIn = async (directory: string, catalogue: Catalogue, repair: boolean): Promise<ReadonlyArray<string>> => {
+const idsIn = async (
+  directory: string,
+  catalogue: Catalogue,
+  repair: boolean,
+): Promise<Pick<Listing, "ids" | "others">> => {
   const names = new Set(await readdir(directory))
   const nameOf = (name: string) => name.slice(0, 36)
   if (repair) {
@@ -164,27 +173,40 @@ const idsIn = async (directory: string, catalogue: Catalogue, repair: boolean): 
     })
     for (const name of orphans) await gone(join(directory, name))
   }
-  return [...names].filter((name) =>
-    name.length === 36 + mediaEnding.length && name.endsWith(mediaEnding) && isId(nameOf(name))
-  )
-    .map(nameOf).sort()
+  const isMedia = (name: string) => name.slice(36) === mediaEnding && isId(nameOf(name))
+  const isOurs = (name: string) =>
+    isMedia(name) || name === summaryName || name === `${summaryName}.tmp` ||
+    (isId(nameOf(name)) && beside.includes(name.slice(36)))
+  return {
+    ids: [...names].filter(isMedia).map(nameOf).sort(),
+    others: [...names].filter((name) => !isOurs(name)),
+  }
 }
 
-const directoriesIn = async (path: string): Promise<ReadonlyArray<string>> =>
-  (await readdir(path, { withFileTypes: true })).filter((entry) => entry.isDirectory() && isId(entry.name)).map((
-    entry,
-  ) => entry.name)
+/** What a folder has besides recordings: its marker, and what file systems keep at their roots. */
+const usual: ReadonlySet<string> = new Set([markerName, `${markerName}.tmp`, "lost+found"])
+
+const directoriesIn = async (path: string) => {
+  const entries = await readdir(path, { withFileTypes: true })
+  const ours = entries.filter((entry) => entry.isDirectory() && isId(entry.name))
+  return {
+    directories: ours.map((entry) => entry.name),
+    others: entries.filter((entry) => !ours.includes(entry) && !usual.has(entry.name)).map((entry) => entry.name),
+  }
+}
 
 /** What a directory holds, and what is known of it without opening a file. */
 interface Listing {
   readonly directory: string
   readonly ids: ReadonlyArray<string>
+  /** Names that mean nothing to us. */
+  readonly others: ReadonlyArray<string>
   readonly known: ReadonlyMap<string, SummaryLine>
 }
 
 const list = async (directory: string, catalogue: Catalogue, { repair, trusting }: ScanOptions): Promise<Listing> => ({
   directory,
-  ids: await idsIn(directory, catalogue, repair),
+  ...await idsIn(directory, catalogue, repair),
   known: trusting ? await readSummary(directory) : new Map(),
 })
 
@@ -199,6 +221,10 @@ const refreshSummary = async ({ directory, known }: Listing, found: ReadonlyArra
 /** Inspects every file of a folder that nobody is writing. A single file that cannot be read is logged and left out. */
 export const scanFolder = Effect.fnUntraced(function*(folder: Folder, catalogue: Catalogue, options: ScanOptions) {
   const { name, options: { path } } = folder
+  const strange = (file: string, reason: string): null => {
+    options.strange?.({ folder: name, path: file, reason })
+    return null
+  }
 
   const inspectOne = Effect.fnUntraced(function*({ directory, known }: Listing, id: string) {
     if (catalogue.get(id)?.growing === true) return null
@@ -209,24 +235,35 @@ export const scanFolder = Effect.fnUntraced(function*(folder: Folder, catalogue:
         Effect.catch((error) =>
           Effect.as(
             Effect.logWarning("a file of footage cannot be read", { id, folder: name, reason: error.message }),
-            null,
+            strange(join(directory, `${id}${mediaEnding}`), error.message),
           )
         ),
       )
     if (found !== "foreign") return found
     yield* Effect.logWarning("a file among the footage is not understood and stays as it is", { id, folder: name })
+    strange(join(directory, `${id}${mediaEnding}`), "it does not begin like footage of the name it has")
     return null
   })
 
   const scanRecording = Effect.fnUntraced(function*(directory: string) {
     const listing = yield* attempt(name, "listing a recording", () => list(directory, catalogue, options))
+    for (const other of listing.others) strange(join(directory, other), "it is not a file of footage")
     const all = yield* Effect.forEach(listing.ids, (id) => inspectOne(listing, id), { concurrency: filesAtATime })
     const found = all.filter((inspection) => inspection !== null)
     if (options.repair) yield* Effect.promise(() => refreshSummary(listing, found))
     return found
   })
 
-  const directories = yield* attempt(name, "listing the folder", () => directoriesIn(path))
-  const inspections = yield* Effect.forEach(directories, (directory) => scanRecording(join(path, directory)))
+  const { directories, others } = yield* attempt(name, "listing the folder", () => directoriesIn(path))
+  for (const other of others) strange(join(path, other), "it is not the directory of a recording")
+  options.progress?.(0, directories.length)
+  const inspections = yield* Effect.forEach(
+    directories,
+    (directory, n) =>
+      Effect.tap(
+        scanRecording(join(path, directory)),
+        Effect.sync(() => options.progress?.(n + 1, directories.length)),
+      ),
+  )
   return inspections.flat()
 })

@@ -66,6 +66,7 @@ const world = Effect.gen(function*() {
     changes: Stream.empty,
     epochOf: () => Effect.succeed(null),
     move: () => Effect.die("not here"),
+    raise: () => Effect.die("not here"),
     entityId: (id) => entityId(Slot.make("n00"), id),
   })
   const storage = yield* decorate(base).pipe(

@@ -196,6 +196,8 @@ export class FakeDisk {
     init: () => Effect.succeed(new Uint8Array(0)),
     path: ({ id }) => id,
     parameters: () => Effect.succeed(parametersOf(1280)),
+    recordings: () => [...new Set(this.files.map((file) => file.identity.recordingId))],
+    origin: () => Effect.succeed(null),
     scan: () => Effect.succeed([]),
     enforceRetention: () => Effect.sync(() => this.deleted.splice(0)),
     remove: () => Effect.void,

@@ -372,7 +372,7 @@ describe("capture", () => {
       const later = yield* next.supervisor.journal(0, 100)
       expect(later.every((entry) => entry.position > positions.at(-1)!)).toBe(true)
       expect(later.some((entry) => entry._tag === "FileSealed")).toBe(true)
-      expect(yield* next.supervisor.journalOverflowed).toBe(false)
+      expect(yield* next.supervisor.journalLostAt).toBeNull()
       yield* next.stop
     }))
 
