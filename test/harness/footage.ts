@@ -42,6 +42,8 @@ export interface DiskFile {
   readonly wholeBytes: number
   readonly fragments: ReadonlyArray<Line>
   readonly frames: ReadonlyArray<StoredFrame>
+  /** Where pictures that tell no number stand on the wall clock, epoch ms with a fraction. */
+  readonly unmarked: ReadonlyArray<number>
   /** The index ends with a seal. */
   readonly sealed: boolean
   /** Of the bytes up to `wholeBytes`. */
@@ -229,6 +231,7 @@ export const readFootage = (file: string): DiskFile => {
   const whole = bytes.subarray(0, wholeBytes)
   const samples = tracksOfMp4(whole).find((track) => track.video)?.samples ?? []
   const frames: Array<StoredFrame> = []
+  const unmarked: Array<number> = []
   const counts = new Map<number, number>()
   for (const sample of samples) {
     const fragment = fragments[sample.fragment - 1]!
@@ -239,8 +242,12 @@ export const readFootage = (file: string): DiskFile => {
       if (sample.sync !== fragment.key) faults.push(`fragment ${sample.fragment - 1} is wrong about its first picture`)
     }
     counts.set(sample.fragment, (counts.get(sample.fragment) ?? 0) + 1)
-    if (sample.mark === null) faults.push(`the picture at ${sample.offset} carries no mark`)
-    else frames.push({ ...sample.mark, wallMs: fragment.startMs + (sample.decodeTime - fragment.decodeTicks) / 90 })
+    const wallMs = fragment.startMs + (sample.decodeTime - fragment.decodeTicks) / 90
+    if (sample.mark !== null) frames.push({ ...sample.mark, wallMs })
+    else {
+      unmarked.push(wallMs)
+      faults.push(`the picture at ${sample.offset} carries no mark`)
+    }
   }
   fragments.forEach((fragment, i) => {
     if (counts.get(i + 1) !== fragment.frames) {
@@ -260,6 +267,7 @@ export const readFootage = (file: string): DiskFile => {
     wholeBytes,
     fragments,
     frames,
+    unmarked,
     sealed: index.seal !== null,
     digest: createHash("sha1").update(whole).digest("hex"),
     faults: faults.map((fault) => `${path.basename(file)}: ${fault}`),
