@@ -3,7 +3,7 @@ import { healthLayer } from "#actors/behaviour/health.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
-import { Recordings } from "#actors/protocol/record.ts"
+import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
@@ -65,6 +65,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Cameras),
   unaskedService(StreamAccess),
   unaskedService(Recordings),
+  unaskedService(IndexRebuilds),
   unaskedService(Search),
   unaskedService(Replays),
   unaskedService(Hls),

@@ -76,6 +76,14 @@ export const createdAt = <A>(location: string, resource: A) => {
   })
 }
 
+/** Success schema of a `POST` that begins long work: 202 with `Location` of the job. Answer by {@link acceptedAt}. */
+export const accepted = <S extends Schema.Top>(job: S) =>
+  HttpApiSchema.WithHeaders(job.annotate({ httpApiStatus: 202 }), { location: Schema.String })
+
+/** `location` is a path on this server. */
+export const acceptedAt = <A>(location: string, job: A) =>
+  HttpApiSchema.withHeaders({ body: job, headers: { location } })
+
 /** Body of a `toggle`: without `enabled` it flips. */
 export const ToggleBody = Schema.Struct({ enabled: Schema.optionalKey(Schema.Boolean) })
 

@@ -1,7 +1,7 @@
 /**
  * The record service: what shall be recorded, what is recorded and what is missing, its settings and storage.
  */
-import { CameraId, ChannelId, Instant, Page, RecordingId } from "#schema/common.ts"
+import { CameraId, ChannelId, Instant, Page, RecordingId, Uuid7 } from "#schema/common.ts"
 import { EventEnvelope } from "#schema/event.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
@@ -17,11 +17,21 @@ import {
   RecordingUpdate,
   StoragePartition,
 } from "#schema/record-config.ts"
+import { IndexRebuild, IndexRebuildNotFound } from "#schema/record-index.ts"
 import { Coverage, RecordingState } from "#schema/record.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, extension, idempotencyKey, ifMatch, pageQuery, ToggleBody, versioned } from "./conventions.ts"
+import {
+  accepted,
+  created,
+  extension,
+  idempotencyKey,
+  ifMatch,
+  pageQuery,
+  ToggleBody,
+  versioned,
+} from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/record/api/v1"
@@ -158,6 +168,24 @@ const onService = [
       "Refresh disk partitions",
       "Storage folders of the answering node: state, size, free, reserved and used bytes.",
     ),
+  ),
+  HttpApiEndpoint.post("rebuildIndex", `${base}/storage/index/rebuild`, {
+    headers: idempotencyKey,
+    success: accepted(IndexRebuild),
+  }).annotateMerge(access("system:write")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Rebuild the index of footage from the disks",
+      "Reads the storage folders of the answering node: cameras and recordings that the database does not know are made again " +
+        "from the node's assignments and from the headers of their footage, rows of files and gaps are added, corrected and removed. " +
+        "Nothing on a disk is changed. Answers the job, or the one that is running already; it survives a restart.",
+    ),
+  ),
+  HttpApiEndpoint.get("indexRebuild", `${base}/storage/index/rebuild/:id`, {
+    params: { id: Uuid7 },
+    success: IndexRebuild,
+    error: problems(IndexRebuildNotFound),
+  }).annotateMerge(access("system:read")).annotateMerge(extension).annotateMerge(
+    doc("Get a rebuild of the index", "How far it is, and what it found."),
   ),
 ] as const
 

@@ -6,7 +6,7 @@ import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
-import { Recordings } from "#actors/protocol/record.ts"
+import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { Layer } from "effect"
@@ -17,6 +17,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Cameras),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
+  lateLayer(IndexRebuilds),
   lateLayer(Search),
   lateLayer(Replays),
 )

@@ -1,16 +1,16 @@
-/** Handlers of the record group: from the contract to {@link Recordings}, and nothing else. */
-import { Recordings } from "#actors/protocol/record.ts"
+/** Handlers of the record group: from the contract to {@link Recordings} and {@link IndexRebuilds}, and nothing else. */
+import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { allTime } from "#schema/common.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
+import { acceptedAt, createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 import { RecordGroup } from "../contract/record.ts"
 
 export const RecordHandlers = HttpApiBuilder.group(
   nightjar.add(RecordGroup),
   "record",
   Effect.fnUntraced(function*(handlers) {
-    const recordings = yield* Recordings
+    const [recordings, rebuilds] = yield* Effect.all([Recordings, IndexRebuilds])
     return handlers
       .handle("recordings", ({ query }) => {
         const { cursor: _cursor, limit: _limit, ...filter } = query
@@ -60,5 +60,10 @@ export const RecordHandlers = HttpApiBuilder.group(
         "refreshPartitions",
         () => Effect.map(recordings.refreshPartitions(), (items) => ({ items, nextCursor: null })),
       )
+      .handle(
+        "rebuildIndex",
+        () => Effect.map(rebuilds.start(), (job) => acceptedAt(`/record/api/v1/storage/index/rebuild/${job.id}`, job)),
+      )
+      .handle("indexRebuild", ({ params }) => rebuilds.get(params.id))
   }),
 )

@@ -44,5 +44,8 @@ const codeOf = (error: unknown): number => {
 /** Any error of the typed client as a failure of the command. */
 export const failed = (error: unknown): CommandFailed => {
   if (error instanceof CommandFailed) return error
-  return new CommandFailed({ detail: error instanceof Error ? error.message : String(error), exitCode: codeOf(error) })
+  const told = error instanceof Error ? error.message : String(error)
+  const exitCode = codeOf(error)
+  const detail = exitCode === exitCodes.unreachable ? `The node does not answer; is it running? (${told})` : told
+  return new CommandFailed({ detail, exitCode })
 }
