@@ -101,7 +101,10 @@ const withHeaders = (info: RequestInfo, response: Response): Response => {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
-    "content-security-policy": html ? pagePolicy(info.path) : "default-src 'none'; frame-ancestors 'none'",
+  }
+  // A 304 renews the headers of what the browser keeps (RFC 9111, section 3.2): its page keeps the policy it came with.
+  if (response.status !== 304) {
+    headers["content-security-policy"] = html ? pagePolicy(info.path) : "default-src 'none'; frame-ancestors 'none'"
   }
   if (info.secure) headers["strict-transport-security"] = "max-age=31536000"
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"

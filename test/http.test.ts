@@ -209,6 +209,9 @@ describe("the dashboard", () => {
         assert.strictEqual(page.status, 200, path)
         assert.strictEqual(page.headers.get("cache-control"), "no-cache")
         assert.include(page.headers.get("content-security-policy")!, "media-src 'self' blob:")
+        const again = yield* call(path, { headers: { ...html.headers, "if-none-match": page.headers.get("etag")! } })
+        assert.strictEqual(again.status, 304)
+        assert.isNull(again.headers.get("content-security-policy"), "a 304 must not replace the page's policy")
       }
       const asset = yield* call("/assets/app-1a2b.js")
       assert.strictEqual(asset.headers.get("cache-control"), "public, max-age=31536000, immutable")
