@@ -211,6 +211,9 @@ const fragmentsOf = (
 
 /** Reads one file; throws where it cannot be read at all. */
 export const readFootage = (file: string): DiskFile => {
+  // First: a fragment that is written in the meantime may be in the file and not in the index, but not the other way round.
+  const indexPath = file.replace(/\.mp4$/, ".idx")
+  const indexBytes = existsSync(indexPath) ? readFileSync(indexPath) : null
   const bytes = readFileSync(file)
   const boxes = pieces(bytes)
   const faults: Array<string> = []
@@ -254,10 +257,9 @@ export const readFootage = (file: string): DiskFile => {
       faults.push(`fragment ${i} tells ${fragment.frames} pictures, has ${counts.get(i + 1)}`)
     }
   })
-  const indexPath = file.replace(/\.mp4$/, ".idx")
-  const index = existsSync(indexPath) ?
-    readIndex(readFileSync(indexPath), told.id, ftyp.size + moov.size, firstOffset) :
-    { lines: [], seal: null, faults: ["there is no index"] }
+  const index = indexBytes === null ?
+    { lines: [], seal: null, faults: ["there is no index"] } :
+    readIndex(indexBytes, told.id, ftyp.size + moov.size, firstOffset)
   faults.push(...compare(bytes, fragments, index))
   if (path.basename(file, ".mp4") !== told.id) faults.push(`the file says it is ${told.id}`)
   return {

@@ -10,11 +10,13 @@ import { tmpdir } from "node:os"
 import * as path from "node:path"
 import type { CameraReport, SessionReport } from "../camera-simulator/camera.ts"
 import { type Cameras, record, type Recorded, startCameras } from "./cameras.ts"
-import { decode, type DiskFile, listFootage, readFootage, stillHas, type StoredFrame } from "./footage.ts"
-import { dueOf, judge, type LedgerSpan } from "./judge.ts"
+import { conclude, frameMs } from "./conclude.ts"
+import { Disk, settle } from "./disk.ts"
+import type { StoredFrame } from "./footage.ts"
+import { dueOf } from "./judge.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
-import { embeddedUrl, type FileRow, readRows } from "./rows.ts"
+import { embeddedUrl } from "./rows.ts"
 
 export interface KillOptions {
   readonly kills: number
@@ -24,7 +26,6 @@ export interface KillOptions {
   readonly settleEvery: number
 }
 
-const frameMs = 40
 /** A fragment, the picture that shows where it ends, and what rests in the socket (`NIGHTJAR_DRAIN_MS` and the way to the disk). */
 const lossBoundMs = 1_000 + frameMs + 60
 
@@ -54,114 +55,6 @@ const watchLateness = () => {
     },
     stop: () => clearInterval(timer),
   }
-}
-
-/** What is known of the disk so far. Files that were sealed and checked are not read again. */
-class Disk {
-  readonly files = new Map<string, DiskFile>()
-  readonly checked = new Set<string>()
-  readonly #folder: string
-  readonly #report: Report
-
-  constructor(folder: string, report: Report) {
-    this.#folder = folder
-    this.#report = report
-  }
-
-  /** Reads what is new, and checks what was sealed since. */
-  async look(): Promise<void> {
-    const there = new Set(listFootage(this.#folder))
-    for (const [where, before] of this.files) {
-      if (there.has(where) || before.fragments.length === 0) continue
-      this.#report.fault(`${path.basename(where)} with ${before.fragments.length} fragments is gone`)
-      this.files.delete(where)
-    }
-    const fresh = [...there].filter((where) => !this.checked.has(where))
-    for (const where of fresh) {
-      const before = this.files.get(where)
-      if (before !== undefined && !stillHas(before)) this.#report.fault(`${path.basename(where)} has lost bytes it had`)
-      const now = await this.#read(where)
-      if (now === null) continue
-      this.files.set(where, now)
-      for (const fault of now.faults) this.#report.fault(fault)
-      if (now.sealed) await this.#play(now)
-    }
-  }
-
-  /** A file that was killed while its front was written holds nothing. */
-  async #read(where: string): Promise<DiskFile | null> {
-    try {
-      return readFootage(where)
-    } catch (error) {
-      this.#report.check(this.files.get(where) === undefined, `${where} cannot be read any more: ${String(error)}`)
-      return null
-    }
-  }
-
-  async #play(file: DiskFile): Promise<void> {
-    this.checked.add(file.path)
-    const { errors, pictures } = await decode(file.path)
-    const fine = errors === "" && pictures === file.frames.length
-    this.#report.check(
-      fine,
-      `${path.basename(file.path)}: ${pictures} of ${file.frames.length} pictures play; ${errors}`,
-    )
-  }
-
-  of(recordingId: string): ReadonlyArray<DiskFile> {
-    return [...this.files.values()].filter((file) => file.recordingId === recordingId)
-  }
-
-  frames(recordingId: string): ReadonlyArray<StoredFrame> {
-    return this.of(recordingId).flatMap((file) => file.frames)
-  }
-}
-
-const rowOf = (file: DiskFile): FileRow => ({
-  id: file.id,
-  recordingId: file.recordingId,
-  startMs: file.fragments[0]!.startMs,
-  endMs: Math.max(...file.fragments.map(({ endMs }) => endMs)),
-  bytes: file.size,
-  fragments: file.fragments.length,
-  frames: file.frames.length,
-  sealed: true,
-})
-
-const text = (row: FileRow): string =>
-  [row.id, row.recordingId, row.startMs, row.endMs, row.bytes, row.fragments, row.frames, row.sealed].join(" ")
-
-/** Differences between the rows and the disk; `whole`: nothing is growing, so there may be no other rows. */
-const differences = (
-  rows: ReadonlyArray<FileRow>,
-  files: ReadonlyArray<DiskFile>,
-  whole: boolean,
-): ReadonlyArray<string> => {
-  const wanted = new Map(files.filter((file) => file.sealed).map((file) => [file.id, text(rowOf(file))]))
-  const there = new Map(rows.map((row) => [row.id, text(row)]))
-  const known = new Set(files.map((file) => file.id))
-  return [
-    ...[...wanted].filter(([id, row]) => there.get(id) !== row).map(([id, row]) =>
-      `disk ${row}; row ${there.get(id) ?? "none"}`
-    ),
-    ...[...there].filter(([id]) => whole ? !wanted.has(id) : !known.has(id)).map(([, row]) =>
-      `row ${row}; not on the disk`
-    ),
-  ]
-}
-
-/** Waits until the rows equal the disk, at most 30 s. Answers how long it took, ms. */
-const settle = async (node: NodeProcess, disk: Disk, report: Report, whole: boolean): Promise<number> => {
-  const begun = performance.now()
-  let left: ReadonlyArray<string> = []
-  while (performance.now() - begun < 30_000) {
-    await disk.look()
-    left = differences((await readRows(embeddedUrl(node.data))).files, [...disk.files.values()], whole)
-    if (left.length === 0) return performance.now() - begun
-    await sleep(500)
-  }
-  for (const line of left.slice(0, 10)) report.fault(`the rows do not equal the disk: ${line}`)
-  return performance.now() - begun
 }
 
 /** The session that this life of the node had with a camera, once a key picture was sent in it. */
@@ -211,70 +104,6 @@ const measureLoss = (
   )
 }
 
-/** Pauses all recordings, so that nothing grows, and judges everything. */
-const conclude = async (
-  node: NodeProcess,
-  recordings: ReadonlyArray<Recorded>,
-  disk: Disk,
-  figures: Figures,
-  report: Report,
-): Promise<void> => {
-  for (const { recordingId } of recordings) {
-    await node.callSoon("POST", `/record/api/v1/recordings/${recordingId}/toggle`, { enabled: false })
-  }
-  figures.settleMs.push(await settle(node, disk, report, true))
-  report.check(
-    [...disk.files.values()].every((file) => file.sealed),
-    "a file is not sealed although nothing is recorded",
-  )
-  const rows = await readRows(embeddedUrl(node.data))
-  for (const [k, { createdMs, recordingId }] of recordings.entries()) {
-    const query = `start=${new Date(createdMs - 1_000).toISOString()}&end=${new Date(Date.now() + 1_000).toISOString()}`
-    const coverage = (await node.callSoon("GET", `/record/api/v1/recordings/${recordingId}/coverage?${query}`)) as {
-      readonly expectedMs: number
-      readonly recordedMs: number
-      readonly missingMs: number
-      readonly gaps: ReadonlyArray<{ readonly start: string; readonly end: string; readonly cause: string }>
-    }
-    const gaps: ReadonlyArray<LedgerSpan> = coverage.gaps
-      .filter(({ cause }) => cause !== "operator_paused")
-      .map(({ cause, end, start }) => ({ startMs: Date.parse(start), endMs: Date.parse(end), cause }))
-    // The API begins with the making of the recording, the ledger with its first attempt.
-    const own = rows.gaps.filter((gap) => gap.recordingId === recordingId && gap.cause !== "operator_paused")
-      .map((gap, i) =>
-        i === 0 && gap.cause === "starting" ? { ...gap, startMs: Math.min(gap.startMs, createdMs) } : gap
-      )
-    const told = (list: ReadonlyArray<LedgerSpan>) =>
-      list.map((gap) => `${gap.startMs} ${gap.endMs} ${gap.cause}`).join("\n")
-    report.check(
-      told(gaps) === told(own),
-      `camera ${k}: the API tells other gaps than the rows:\n${told(gaps)}\n--\n${told(own)}`,
-    )
-    report.check(
-      coverage.expectedMs === coverage.recordedMs + coverage.missingMs,
-      `camera ${k}: coverage does not add up: ${JSON.stringify({ ...coverage, gaps: coverage.gaps.length })}`,
-    )
-    const verdict = judge(disk.frames(recordingId), gaps, frameMs)
-    for (const fault of verdict.faults) report.fault(`camera ${k}: ${fault}`)
-    for (const missing of verdict.missing) {
-      const ours = missing.causes.every((cause) => cause === "node_down" || cause === "starting")
-      report.check(
-        ours,
-        `camera ${k}: frames ${missing.from} to ${missing.to - 1} are missing for ${missing.causes.join(", ")}`,
-      )
-    }
-    const absent = verdict.missing.reduce((sum, { from, to }) => sum + to - from, 0)
-    report.say(
-      `camera ${k}: ${
-        disk.of(recordingId).length
-      } files, ${verdict.frames} pictures, ${verdict.missing.length} gaps with ${absent} ` +
-        `pictures; wall clock within ${verdict.wallErrorMs.toFixed(0)} ms, gaps within ${
-          verdict.gapErrorMs.toFixed(0)
-        } ms`,
-    )
-  }
-}
-
 interface Scene {
   readonly node: NodeProcess
   readonly cameras: Cameras
@@ -302,7 +131,7 @@ const life = async (
   } else {
     await node.untilHealthy()
     figures.startMs.push(Date.now() - launchedMs)
-    if (turn.settle) figures.settleMs.push(await settle(node, disk, report, false))
+    if (turn.settle) figures.settleMs.push(await settle(embeddedUrl(node.data), disk, report, { whole: false }))
     await sleep(200 + turn.chance() * 3_300)
   }
   const lateMs = lateness.worstMs()
@@ -343,7 +172,8 @@ export const proveKills = async (report: Report, options: KillOptions): Promise<
     }
     await node.start()
     await sleep(6_000)
-    await conclude(node, recordings, disk, figures, report)
+    const { settleMs } = await conclude(node, embeddedUrl(node.data), recordings, disk, report)
+    figures.settleMs.push(settleMs)
     await node.stop()
     await disk.look()
     report.say(

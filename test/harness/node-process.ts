@@ -59,7 +59,7 @@ export class NodeProcess {
   readonly data: string
   readonly #folder: string
   readonly #password: string
-  readonly #environment: Readonly<Record<string, string>>
+  #environment: Readonly<Record<string, string>>
   #child: ChildProcess | null = null
   #token = ""
   #untilMs = 0
@@ -88,6 +88,11 @@ export class NodeProcess {
 
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Settings of the lives to come, besides those it has. */
+  set(settings: Readonly<Record<string, string>>): void {
+    this.#environment = { ...this.#environment, ...settings }
   }
 
   /** Begins a life and does not wait for anything. */
@@ -155,7 +160,7 @@ export class NodeProcess {
 
   /** Answers the parsed body; rejects with the problem document where the status is not 2xx. */
   async call(method: string, where: string, body?: unknown): Promise<unknown> {
-    if (performance.now() >= this.#untilMs) await this.#signIn()
+    if (performance.now() >= this.#untilMs) await this.signIn()
     const answer = await this.ask(method, where, body)
     if (answer.status < 200 || answer.status > 299) throw new Refused(`${method} ${where}`, answer)
     return answer.body
@@ -191,7 +196,8 @@ export class NodeProcess {
     return { status: response.status, body: text === "" ? null : json ? JSON.parse(text) as unknown : text }
   }
 
-  async #signIn(): Promise<void> {
+  /** `call` does it where it must; by hand, before the database goes away. */
+  async signIn(): Promise<void> {
     const where = "/auth/api/v1/auth/login"
     const answer = await this.ask("POST", where, { username: "admin", password: this.#password })
     if (answer.status !== 200) throw new Refused(`POST ${where}`, answer)
