@@ -159,7 +159,7 @@ const settings = {
   ),
   drainMs: setting(
     "NIGHTJAR_DRAIN_MS",
-    "40",
+    "60",
     integer(0, 60, "milliseconds"),
     "How long received packets may rest before they are read; saves CPU",
   ),

@@ -15,7 +15,7 @@ import { Effect, Latch } from "effect"
 /** Ten seconds of 12 Mbit/s. */
 const maxGroupBytes = 16 * 1024 * 1024
 const maxGroupUnits = 2_000
-const growthBytes = 64 * 1024
+const growthBytes = 256 * 1024
 
 export interface StreamHub {
   readonly parameters: (parameters: TrackParameters) => void
@@ -120,8 +120,7 @@ class Group {
 
   /** The units so far keep their views of the old memory, which goes when the group does. */
   private grow(needed: number): void {
-    const size = Math.ceil(needed * 1.5 / growthBytes) * growthBytes
-    const larger = Buffer.allocUnsafeSlow(Math.min(size, maxGroupBytes))
+    const larger = Buffer.allocUnsafeSlow(Math.min(needed + growthBytes, maxGroupBytes))
     this.bytes.copy(larger, 0, 0, this.end)
     this.bytes = larger
   }

@@ -35,7 +35,7 @@ export interface SessionOptions {
 
 export const defaultSessionOptions: SessionOptions = {
   requestTimeoutMs: 5_000,
-  drainEveryMs: 40,
+  drainEveryMs: 60,
   frozenMs: 5_000,
   firstUnitMs: 12_000,
   firstKeyMs: 30_000,
