@@ -19,7 +19,7 @@ import { endOf, readAt, readFragments, readFront } from "./file-truth.ts"
 import type { Folder } from "./folder.ts"
 import { decodeHeader, decodeIndex, decodeSeal, encodeIndex, headerBytes, recordBytes, sealOf } from "./index-file.ts"
 import { markerName } from "./marker.ts"
-import { readSummary, replaceSummary, type SummaryLine, summaryName } from "./summary.ts"
+import { readSummary, replaceSummary, type SummaryLine } from "./summary.ts"
 
 const mediaEnding = ".mp4"
 const indexEnding = ".idx"
@@ -156,6 +156,8 @@ const look = async (
 
 /** What stands beside the media files of a recording. */
 const beside: ReadonlyArray<string> = [indexEnding, `${indexEnding}.tmp`]
+/** What is made from the files of a recording and can be made anew. */
+const derived = /\.(sum|outline)(\.tmp)?$/
 
 /** Ids of the files in a recording's directory, in order of time; with `repair`, what belongs to no file is deleted. */
 const idsIn = async (
@@ -175,8 +177,7 @@ const idsIn = async (
   }
   const isMedia = (name: string) => name.slice(36) === mediaEnding && isId(nameOf(name))
   const isOurs = (name: string) =>
-    isMedia(name) || name === summaryName || name === `${summaryName}.tmp` ||
-    (isId(nameOf(name)) && beside.includes(name.slice(36)))
+    isMedia(name) || derived.test(name) || (isId(nameOf(name)) && beside.includes(name.slice(36)))
   return {
     ids: [...names].filter(isMedia).map(nameOf).sort(),
     others: [...names].filter((name) => !isOurs(name)),

@@ -97,6 +97,8 @@ export class NodeProcess {
 
   /** Begins a life and does not wait for anything. */
   launch(): void {
+    // The session of an earlier life may be gone with its database.
+    this.#untilMs = 0
     const output = openSync(this.log, "a")
     this.#child = spawn(process.execPath, [path.join(root, "ops", "main.ts"), "start"], {
       cwd: root,
@@ -151,6 +153,28 @@ export class NodeProcess {
       if (alive(pid)) process.kill(pid, "SIGINT")
       while (alive(pid)) await sleep(50)
     }
+  }
+
+  /** `nightjar <words>` against this node, as its user. */
+  command(
+    ...words: ReadonlyArray<string>
+  ): Promise<{ readonly code: number; readonly out: string; readonly errors: string }> {
+    return new Promise((resolve, reject) => {
+      const child = spawn(process.execPath, [path.join(root, "ops", "main.ts"), ...words], {
+        cwd: root,
+        stdio: ["ignore", "pipe", "pipe"],
+        env: this.#environment,
+      })
+      const [out, errors] = [[] as Array<Buffer>, [] as Array<Buffer>]
+      child.stdout.on("data", (chunk: Buffer) => out.push(chunk))
+      child.stderr.on("data", (chunk: Buffer) => errors.push(chunk))
+      child.once("error", reject)
+      child.once(
+        "close",
+        (code) =>
+          resolve({ code: code ?? -1, out: Buffer.concat(out).toString(), errors: Buffer.concat(errors).toString() }),
+      )
+    })
   }
 
   /** Processes whose trees make up the node: itself, and its PostgreSQL where that is embedded. */
