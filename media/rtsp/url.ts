@@ -19,7 +19,7 @@ export interface RtspUrl {
   readonly text: string
 }
 
-const pattern = /^rtsp:\/\/(?:[^/?#]*@)?(\[[0-9a-f:.%]+\]|[^/?#:@[\]]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/i
+const pattern = /^rtsp:\/\/(?:[^/?#]*@)?(\[[0-9a-f:.%]+\]|[\w.~-]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/i
 /** Longest accepted URL; request lines of cameras' servers end at some kilobytes. */
 const maxUrl = 4096
 const printable = /^[\x21-\x7e]*$/
