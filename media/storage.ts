@@ -17,13 +17,14 @@ import type { FragmentTable } from "./storage/fragment-table.ts"
 /** Why something could not be written or read. `cause` is what the gap ledger will say. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
   cause: Schema.Literals(["disk_full", "disk_error", "disk_slow"] satisfies ReadonlyArray<GapCause>),
+  /** Its name; empty where it is no matter of one folder. */
   folder: Schema.String,
   /** Error name of the system (`ENOSPC`, `EROFS`, `EIO`, …). */
   code: Schema.String,
   detail: Schema.String,
 }) {
   override get message(): string {
-    return `${this.code} in ${this.folder}: ${this.detail}`
+    return `${this.code}${this.folder === "" ? "" : ` in ${this.folder}`}: ${this.detail}`
   }
 }
 
@@ -145,6 +146,13 @@ export class Storage extends Context.Service<Storage, {
   readonly fragments: (
     files: ReadonlyArray<Pick<SegmentFile, "id" | "folder">>,
   ) => Effect.Effect<ReadonlyArray<FragmentTable | StorageError>>
+  /**
+   * The same of sealed files with a row for each segment of a replay (see `media/hls/plan.ts`) instead of each fragment: of a day
+   * from one read or two.
+   */
+  readonly outlines: (
+    files: ReadonlyArray<Pick<SegmentFile, "id" | "folder">>,
+  ) => Effect.Effect<ReadonlyArray<FragmentTable | StorageError>>
   /** Files of a recording that overlap the interval, by start time; from memory, never from PostgreSQL. */
   readonly files: (
     recordingId: RecordingId,
@@ -160,7 +168,9 @@ export class Storage extends Context.Service<Storage, {
   readonly path: (file: Pick<SegmentFile, "id" | "folder">) => string
   readonly parameters: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<TrackParameters, StorageError>
   /** Reads every folder from the disk alone. `repair` cuts torn tails, rebuilds damaged indexes and seals what a dead process left growing. */
-  readonly scan: (options: { readonly repair: boolean } & ScanTold) => Effect.Effect<ReadonlyArray<ScannedFile>, StorageError>
+  readonly scan: (
+    options: { readonly repair: boolean } & ScanTold,
+  ) => Effect.Effect<ReadonlyArray<ScannedFile>, StorageError>
   /** Deletes by age, then, while a folder is below its floor, the oldest file of the recording that is furthest over its fair share. Returns what went. */
   readonly enforceRetention: (policies: ReadonlyArray<RetentionPolicy>) => Effect.Effect<ReadonlyArray<SegmentFile>>
   readonly remove: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<void, StorageError>

@@ -33,6 +33,8 @@ export interface FakeMedia {
   readonly write: (...entries: ReadonlyArray<Draft>) => void
   /** Drops the whole journal, as an overflow does. */
   readonly overflow: () => void
+  /** Runs once, when the journal is read for the second time from now. */
+  readonly onSecondRead: (run: () => void) => void
   readonly report: (status: Partial<StreamStatus> & { readonly streamId: StreamId }) => void
   readonly layer: Layer.Layer<RecorderSupervisor | Storage>
 }
@@ -79,6 +81,8 @@ export const fakeMedia = (): FakeMedia => {
   let newest = 1_000
   let acknowledged = 0
   let lostAt: number | null = null
+  let reads = 0
+  let atRead = () => {}
 
   const fence = (streamId: StreamId, epoch: number) =>
     Effect.suspend(() => {
@@ -109,7 +113,10 @@ export const fakeMedia = (): FakeMedia => {
     statuses: () => [...statuses.values()],
     changes: Stream.fromPubSub(changes),
     journal: (position, limit) =>
-      Effect.sync(() => journal.filter((entry) => entry.position > position).slice(0, limit)),
+      Effect.sync(() => {
+        if (reads-- === 1) atRead()
+        return journal.filter((entry) => entry.position > position).slice(0, limit)
+      }),
     awaitJournal: (position) =>
       Effect.gen(function*() {
         while (!journal.some((entry) => entry.position > position)) yield* grew.await
@@ -126,6 +133,7 @@ export const fakeMedia = (): FakeMedia => {
     create: absent,
     index: absent,
     fragments: absent,
+    outlines: absent,
     init: absent,
     path: ({ id }) => `/footage/${id}`,
     parameters: absent,
@@ -161,6 +169,10 @@ export const fakeMedia = (): FakeMedia => {
       lostAt = newest
       grew.openUnsafe()
       grew.closeUnsafe()
+    },
+    onSecondRead: (run) => {
+      reads = 2
+      atRead = run
     },
     report: (status) => {
       const next = { ...silent, ...statuses.get(status.streamId), ...status }

@@ -24,6 +24,7 @@ import {
   isSettled,
   type LayoutOf,
   mediaLayout,
+  showsKeys,
   textLayout,
 } from "./layouts.ts"
 import { initName, prefixOf } from "./names.ts"
@@ -95,20 +96,26 @@ export const makeGatherer = (storage: Storage["Service"]) => {
     return known === undefined ? null : parts.get(partKey(file, layoutOf(known.parameters))) ?? null
   }
 
-  /** What is known of each file, and the indexes of the others. */
+  const fill = Effect.fnUntraced(function*(reads: ReadonlyArray<Read>, door: Storage["Service"]["fragments"]) {
+    if (reads.length === 0) return
+    const tables = yield* door(reads.map((read) => read.file))
+    for (const [i, read] of reads.entries()) {
+      const table = tables[i]
+      if (table instanceof StorageError) yield* leftOut(read.file, table)
+      else read.table = table ?? null
+    }
+  })
+
+  /** What is known of each file, and of the others the outlines or, unless `coarse`, the indexes. */
   const readAll = Effect.fnUntraced(
-    function*(source: HlsSource, layoutOf: LayoutOf, files: ReadonlyArray<SegmentFile>) {
+    function*(source: HlsSource, layoutOf: LayoutOf, files: ReadonlyArray<SegmentFile>, coarse: boolean) {
       const reads = files.map((file): Read => {
         const whole = file.sealed && liesWithin(file, source)
         return { file, whole, part: whole ? knownPart(layoutOf, file) : null, table: null }
       })
       const missing = reads.filter((read) => read.part === null)
-      const found = yield* storage.fragments(missing.map((read) => read.file))
-      for (const [i, read] of missing.entries()) {
-        const table = found[i]
-        if (table instanceof StorageError) yield* leftOut(read.file, table)
-        else read.table = table ?? null
-      }
+      yield* fill(missing.filter((read) => !(coarse && read.whole)), storage.fragments)
+      yield* fill(missing.filter((read) => coarse && read.whole), storage.outlines)
       return reads.filter((read) => read.part !== null || read.table !== null)
     },
   )
@@ -188,7 +195,7 @@ export const makeGatherer = (storage: Storage["Service"]) => {
     const present: Array<PlacedPart> = []
     let ended = settled
     let previous: Placed | null = null
-    for (const read of yield* readAll(source, layoutOf, files)) {
+    for (const read of yield* readAll(source, layoutOf, files, finished && !showsKeys(source))) {
       const { file } = read
       const known: FileFacts | null = inherited(read, previous) ??
         (yield* Effect.catchTag(readFacts(file), "StorageError", (error) => Effect.as(leftOut(file, error), null)))

@@ -46,13 +46,16 @@ export const certainUntil = (source: HlsSource): number => source.createdAt - se
 export const isSettled = (source: HlsSource, nowMs: number): boolean =>
   source.end !== null && source.end + settleMs <= Math.max(nowMs, source.createdAt)
 
+/** Fast players get key pictures alone. */
+export const showsKeys = (source: HlsSource): boolean => source.speed >= keyPictureSpeed
+
 /** Browsers' media sources refuse G.711 in MP4. */
 export const offersSound = (source: HlsSource, parameters: TrackParameters): boolean =>
-  source.speed < keyPictureSpeed && parameters.audio !== null && parameters.audio.codec !== "pcmu" &&
+  !showsKeys(source) && parameters.audio !== null && parameters.audio.codec !== "pcmu" &&
   parameters.audio.codec !== "pcma"
 
 const variantOf = (source: HlsSource, parameters: TrackParameters): Variant => {
-  if (source.speed >= keyPictureSpeed) {
+  if (showsKeys(source)) {
     return { kind: "keys", stepMs: Math.round(source.speed * 1000 / fastPicturesPerSecond) }
   }
   return parameters.audio !== null && !offersSound(source, parameters) ? { kind: "video" } : { kind: "all" }
@@ -60,7 +63,7 @@ const variantOf = (source: HlsSource, parameters: TrackParameters): Variant => {
 
 export type LayoutOf = (parameters: TrackParameters) => Layout
 
-const growing = (source: HlsSource): Grouping => source.speed >= keyPictureSpeed ? keysGrouping : growingGrouping
+const growing = (source: HlsSource): Grouping => showsKeys(source) ? keysGrouping : growingGrouping
 
 /**
  * Target duration of a growing playlist, seconds, where the groups of pictures before it had at most `groupTicks` (0: there were
@@ -69,7 +72,7 @@ const growing = (source: HlsSource): Grouping => source.speed >= keyPictureSpeed
 export const growingTarget = (source: HlsSource, groupTicks: number): number => {
   const grouping = growing(source)
   const usual = groupTicks === 0 ? 0 : longestSegmentTicks(groupTicks, grouping)
-  const least = groupTicks === 0 || source.speed >= keyPictureSpeed ? grouping.maximumTicks : 0
+  const least = groupTicks === 0 || showsKeys(source) ? grouping.maximumTicks : 0
   return Math.max(1, Math.round(Math.max(usual, least) / videoClockHz))
 }
 
@@ -80,11 +83,11 @@ const longestOf = (targetSeconds: number): number => (targetSeconds + 0.5) * vid
 const groupingOf = (source: HlsSource, targetSeconds: number | null, finished: Grouping): Grouping => {
   if (targetSeconds === null) return finished
   const grouping = growing(source)
-  return source.speed >= keyPictureSpeed ? grouping : { ...grouping, longestTicks: longestOf(targetSeconds) }
+  return showsKeys(source) ? grouping : { ...grouping, longestTicks: longestOf(targetSeconds) }
 }
 
 export const mediaLayout = (source: HlsSource, targetSeconds: number | null): LayoutOf => {
-  const finished = source.speed >= keyPictureSpeed ? keysGrouping : finishedGrouping
+  const finished = showsKeys(source) ? keysGrouping : finishedGrouping
   const grouping = groupingOf(source, targetSeconds, finished)
   return (parameters) => ({ grouping, content: variantOf(source, parameters) })
 }

@@ -10,7 +10,9 @@ import { type FileIdentity, type FileOrigin, type Storage, StorageError } from "
 import { fromDescription } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import type { Folder } from "./folder.ts"
+import { FragmentTable } from "./fragment-table.ts"
 import { encodeHeader, sealOf } from "./index-file.ts"
+import { appendOutlines, dayOf, encodeOutline, outlinePath } from "./outline.ts"
 import type { Room } from "./room.ts"
 import { appendSummary } from "./summary.ts"
 import { makeWriter, type Writer } from "./writer.ts"
@@ -115,9 +117,11 @@ const createIn = Effect.fnUntraced(
     const forget = Effect.promise(() => discard(base)).pipe(
       Effect.andThen(Effect.sync(() => room.catalogue.remove(entry.id))),
     )
-    const summarise = Effect.promise(() =>
-      appendSummary(dirname(base), { header, seal: sealOf(writer.entries(), description, entry.bytes) })
-    )
+    const summarise = Effect.promise(async () => {
+      await appendSummary(dirname(base), { header, seal: sealOf(writer.entries(), description, entry.bytes) })
+      const outline = encodeOutline(entry, FragmentTable.of(writer.entries()))
+      await appendOutlines(outlinePath(dirname(base), dayOf(entry.startMs)), outline)
+    })
     const seal = yield* Effect.cached(Effect.tap(writer.seal, (file) => file.fragments > 0 ? summarise : forget))
     return { ...writer, seal } satisfies Writer
   },

@@ -13,6 +13,7 @@ import { type RetentionPolicy, type Storage, StorageError } from "../storage.ts"
 import { type CatalogueFile, toSegmentFile } from "./catalogue.ts"
 import { attempt, codeOf } from "./failure.ts"
 import type { Folder } from "./folder.ts"
+import { dayOf, outlinePath } from "./outline.ts"
 import { expired, makeRoom } from "./retention.ts"
 import type { Room } from "./room.ts"
 import { summaryName } from "./summary.ts"
@@ -49,11 +50,18 @@ const deleteFile = Effect.fnUntraced(function*(room: Room, entry: CatalogueFile)
   // The directory of an unmounted disk says "no such file" too: only a folder that is there may be believed.
   if (folder.state === "missing") return yield* noSuchFile(entry.folder, entry.id, folder.detail)
   const base = join(folder.options.path, entry.identity.recordingId, entry.id)
-  yield* Effect.uninterruptible(attempt(folder.name, "deleting a file", () => unlinkBoth(base)))
+  const others = room.catalogue.ofRecording(entry.identity.recordingId).filter((other) =>
+    other.id !== entry.id && other.folder === entry.folder
+  )
+  const day = dayOf(entry.startMs)
+  const lastOfDay = !others.some((other) => dayOf(other.startMs) === day)
+  yield* Effect.uninterruptible(attempt(folder.name, "deleting a file", async () => {
+    if (lastOfDay) await quietly(() => unlink(outlinePath(dirname(base), day)), "ENOENT")
+    await unlinkBoth(base)
+  }))
   room.catalogue.remove(entry.id)
   folder.freeBytes += entry.bytes
-  const left = room.catalogue.ofRecording(entry.identity.recordingId).some((other) => other.folder === entry.folder)
-  return yield* left ? Effect.void : Effect.ignore(removeEmpty(folder, dirname(base)))
+  return yield* others.length > 0 ? Effect.void : Effect.ignore(removeEmpty(folder, dirname(base)))
 })
 
 export const makeDelete = (room: Room): Pick<Storage["Service"], "remove" | "enforceRetention"> => {

@@ -19,6 +19,7 @@ import { type Front, readAt, readFragments, readFront } from "./file-truth.ts"
 import { FragmentTable } from "./fragment-table.ts"
 import { decodeIndex, type IndexContent, sealedIndexBytes, takeSealed } from "./index-file.ts"
 import { makeLru } from "./lru.ts"
+import { makeOutlines } from "./outlines.ts"
 import type { Room } from "./room.ts"
 
 const readsAtATime = 2
@@ -171,9 +172,13 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     return front
   })
 
-  const reads: Pick<Storage["Service"], "fragments" | "index" | "init" | "origin" | "parameters" | "path"> = {
+  const reads: Pick<
+    Storage["Service"],
+    "fragments" | "index" | "outlines" | "init" | "origin" | "parameters" | "path"
+  > = {
     fragments,
     index,
+    outlines: makeOutlines({ fragments, find, baseOf, permits }),
     origin: (file) => Effect.map(frontOf(file), ({ description }) => description.origin ?? null),
     init: (file) => Effect.map(frontOf(file), (front) => front.initBytes),
     parameters: (file) => Effect.map(frontOf(file), (front) => front.init.parameters),

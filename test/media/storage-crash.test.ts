@@ -1,5 +1,6 @@
 /** What a crash, a power cut or a careless hand leaves of footage, and what the storage makes of it. */
 import { decodeIndex } from "#media/storage/index-file.ts"
+import { dayOf, outlinePath } from "#media/storage/outline.ts"
 import { summaryName } from "#media/storage/summary.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -143,11 +144,14 @@ describe("after a crash", () => {
         ))
       assert.deepStrictEqual(
         new Set(readdirSync(join(base, ".."))),
-        new Set(
-          [`${base}.idx`, `${base}.mp4`, `${foreign}.mp4`, join(base, "..", "notes.txt"), summaryName].map((path) =>
-            path.split("/").at(-1)
-          ),
-        ),
+        new Set([
+          `${base}.idx`,
+          `${base}.mp4`,
+          `${foreign}.mp4`,
+          join(base, "..", "notes.txt"),
+          summaryName,
+          outlinePath("", dayOf(t0)),
+        ].map((path) => path.split("/").at(-1))),
       )
     }))
 
