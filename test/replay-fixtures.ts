@@ -54,12 +54,14 @@ const runnerOnRealClock = Layer.effectContext(
 export interface ReplayWorld {
   /** The database is away. */
   away: boolean
+  /** It takes questions and answers none. */
+  hanging: boolean
   /** Reads of sessions so far. */
   reads: number
   readonly rows: Map<string, ReplaySessionRow>
 }
 
-export const newWorld = (): ReplayWorld => ({ away: false, reads: 0, rows: new Map() })
+export const newWorld = (): ReplayWorld => ({ away: false, hanging: false, reads: 0, rows: new Map() })
 
 const memoryStore = (world: ReplayWorld) => {
   let config: ReplayConfig = { ...defaultReplayConfig, version: 1 }
@@ -80,10 +82,12 @@ const memoryStore = (world: ReplayWorld) => {
       }),
     revoke: (_writer, digest, nowMs) => asked(() => revoke(digest, nowMs)),
     get: (digest) =>
-      asked(() => {
-        world.reads++
-        return world.rows.get(digest) ?? null
-      }),
+      Effect.suspend(() => world.hanging ? Effect.uninterruptible(Effect.never) : Effect.void).pipe(
+        Effect.andThen(asked(() => {
+          world.reads++
+          return world.rows.get(digest) ?? null
+        })),
+      ),
     ofUser: (userId, nowMs) => asked(() => live(userId, nowMs)),
     prune: () => asked(() => undefined),
     config: () => asked(() => config),

@@ -7,7 +7,7 @@ import type { RecordingToken, ReplaySessionId } from "#schema/common.ts"
 import type { ReplayUriRequest } from "#schema/replay.ts"
 import { NodeHttpServer } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Fiber, Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as HlsParser from "hls-parser"
@@ -108,6 +108,21 @@ describe("sessions", () => {
       )
       yield* TestClock.adjust(6 * hour)
       assert.strictEqual((yield* Effect.flip(replays.grant(sessionId)))._tag, "ReplaySessionEnded")
+    }).pipe(Effect.provide(service(world)))
+  })
+
+  it.effect("are held up for half a second now and then by a database that hangs, not longer", () => {
+    const world = newWorld()
+    return Effect.gen(function*() {
+      const replays = yield* Replays
+      const { sessionId } = yield* replays.open(viewer, ask())
+      world.hanging = true
+      yield* TestClock.adjust(10_000)
+      const asked = yield* Effect.forkChild(replays.grant(sessionId))
+      yield* TestClock.adjust(500)
+      assert.strictEqual((yield* Fiber.join(asked)).recordingId, recordingId)
+      // For the next ten seconds nobody waits at all: the clock stands still.
+      assert.strictEqual((yield* replays.grant(sessionId)).recordingId, recordingId)
     }).pipe(Effect.provide(service(world)))
   })
 

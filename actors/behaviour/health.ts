@@ -6,8 +6,9 @@
  * 2. There are as many components as main registers: at most {@link most}.
  */
 import { HealthChecks, type HealthReporter } from "#actors/protocol/health.ts"
+import { atMost } from "#cluster/patience.ts"
 import { type HealthCheck, worst } from "#schema/health.ts"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Option } from "effect"
 
 const patience = "1 second"
 const most = 64
@@ -27,8 +28,8 @@ const silent = { componentType: "component", status: "fail", output: "It did not
 const ask = (reporter: HealthReporter) =>
   Effect.gen(function*() {
     const time = yield* Clock.currentTimeMillis
-    const said = yield* reporter.check.pipe(
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(silent) }),
+    const said = yield* atMost(reporter.check, patience).pipe(
+      Effect.map(Option.getOrElse(() => silent)),
       Effect.catchCause((cause) =>
         Effect.as(Effect.logWarning(`The health check of ${reporter.name} failed`, cause), {
           ...silent,

@@ -5,12 +5,14 @@
  * 1. A session id has 192 bits from the system's random source (not from the seeded one: it is a credential); only its
  *    SHA-256 is kept.
  * 2. A session shows what its maker was allowed to see when it was made; recording and interval never change.
- * 3. Known sessions are kept in memory for {@link freshMs}, and as long as the database is away, never beyond their end.
+ * 3. Known sessions are kept in memory for {@link freshMs}, and as long as the database is away, never beyond their end. A
+ *    database that hangs holds a player up by {@link lookLimit} every {@link freshMs}, not longer.
  */
 import { Recordings } from "#actors/protocol/record.ts"
 import { type NewReplaySession, type ReplayGrant, Replays, ReplaySessionActor } from "#actors/protocol/replay.ts"
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { atMost } from "#cluster/patience.ts"
 import type { EpochMs, RecordingToken, ReplaySessionId } from "#schema/common.ts"
 import { entityId } from "#schema/ownership.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
@@ -24,12 +26,14 @@ import {
   ReplaySessionNotFound,
   type ReplayUriRequest,
 } from "#schema/replay.ts"
-import { Clock, Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Duration, Effect, Layer, Option, Schedule } from "effect"
 import type { Sharding } from "effect/cluster"
 import { createHash, randomBytes } from "node:crypto"
 
 /** How long a session that was read counts as known. */
 const freshMs = 10_000
+/** How long a known session waits for word of its end. */
+const lookLimit = Duration.millis(500)
 /** Sessions in memory, about 500 bytes each; the one read first leaves first. */
 const rememberedSessions = 4_096
 /** Ended sessions are remembered for a day, so that players hear 410 and not 404. */
@@ -172,10 +176,12 @@ const make = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
     const known = memory.get(digest)
     if (!newest && known !== undefined && nowMs < known.readAt + freshMs) return known.row
-    const row = yield* store.get(digest).pipe(
-      Effect.catchTag("DependencyUnavailable", (away) =>
-        known === undefined ? Effect.fail(away) : Effect.succeed(known.row)),
-    )
+    const row = known === undefined ?
+      yield* store.get(digest) :
+      yield* atMost(store.get(digest), lookLimit).pipe(
+        Effect.map(Option.getOrElse(() => known.row)),
+        Effect.catchTag("DependencyUnavailable", () => Effect.succeed(known.row)),
+      )
     if (row === null) memory.drop(digest)
     else memory.put(row, nowMs)
     return row ?? (yield* new ReplaySessionNotFound())
