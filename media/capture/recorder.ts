@@ -205,7 +205,20 @@ class RecorderWorker {
     })
   }
 
+  /** A bug, or bytes of a camera that nobody foresaw, costs what it met; the recording goes on. */
   private handle(item: Item): Effect.Effect<void> {
+    const detail = "internal error while storing; see the log"
+    return Effect.catchDefect(
+      this.perform(item),
+      (defect) =>
+        Effect.andThen(
+          Effect.logError(`Recording ${this.assignment.recording.recordingId}: ${detail}`, defect),
+          item._tag === "Fragment" ? this.backOff({ cause: "stream_invalid", detail }) : Effect.void,
+        ),
+    )
+  }
+
+  private perform(item: Item): Effect.Effect<void> {
     switch (item._tag) {
       case "Fragment":
         return this.store(item.fragment, item.parameters, item.hole)
@@ -298,12 +311,12 @@ class RecorderWorker {
     const { rotateMs } = this.parts.options
     return Effect.gen({ self: this }, function*() {
       const identity = { recordingId, recordingToken, streamId, channelId, nodeId, epoch }
-      const writer = yield* this.create(
-        identity,
-        parameters,
-        { sequence: this.sequence, startMs: first.startMs },
-        { cameraId, cameraName, channelName, role },
-      )
+      const writer = yield* this.create(identity, parameters, { sequence: this.sequence, startMs: first.startMs }, {
+        cameraId,
+        cameraName,
+        channelName,
+        role,
+      })
       this.sequence++
       const previous = this.file
       const offset = staggerOf(streamId, rotateMs)

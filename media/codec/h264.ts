@@ -45,7 +45,7 @@ export const setReader = (what: string, nal: Uint8Array, headerBytes: number): B
 }
 
 /** Profiles whose sets tell the chroma format (7.3.2.1.1). */
-const chromaProfiles = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]
+export const chromaProfiles: ReadonlyArray<number> = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]
 
 const skipScalingLists = (reader: BitReader, lists: number) => {
   for (let list = 0; list < lists; list++) {

@@ -65,7 +65,11 @@ export const parseSps265 = (nal: Uint8Array): Sps => {
     crop.x = unit.x * (reader.ue() + reader.ue())
     crop.y = unit.y * (reader.ue() + reader.ue())
   }
-  return { id, vpsId, ...croppedSize(reader, { width, height }, crop), codecs }
+  const size = croppedSize(reader, { width, height }, crop)
+  // Bit depths: read for being there and possible, since the decoder configuration of a file tells them.
+  reader.ue(6)
+  reader.ue(6)
+  return { id, vpsId, ...size, codecs }
 }
 
 export const parsePps265 = (nal: Uint8Array): Pps => {

@@ -6,6 +6,7 @@
  * 1. Reads at most the set; one that ends too early throws `Malformed` (the codec room refuses such a set before it gets here).
  */
 import { BitReader, unescape } from "../codec/bits.ts"
+import { chromaProfiles } from "../codec/h264.ts"
 
 /** H.264: the fields behind the sets in `avcC` for the profiles that have them. */
 interface AvcFields {
@@ -27,9 +28,6 @@ interface HevcFields {
   readonly temporalIdNested: boolean
 }
 
-/** Profiles whose set has no chroma format and bit depth (ISO/IEC 14496-10, 7.3.2.1.1). */
-const plainProfiles: ReadonlyArray<number> = [66, 77, 88]
-
 const chromaFormat = (read: BitReader): number => {
   const format = read.ue(3)
   if (format === 3) read.skip(1) // separate_colour_plane_flag
@@ -40,7 +38,7 @@ const chromaFormat = (read: BitReader): number => {
 export const avcFields = (sps: Uint8Array): AvcFields => {
   const read = new BitReader("H.264 SPS", unescape(sps), 8)
   const [profile, compatibility, level] = [read.bits(8), read.bits(8), read.bits(8)]
-  if (plainProfiles.includes(profile)) return { profile, compatibility, level, chroma: null }
+  if (!chromaProfiles.includes(profile)) return { profile, compatibility, level, chroma: null }
   read.ue() // seq_parameter_set_id
   const format = chromaFormat(read)
   const chroma = { format, bitDepthLuma: 8 + read.ue(6), bitDepthChroma: 8 + read.ue(6) }

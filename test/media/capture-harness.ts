@@ -108,7 +108,8 @@ export class FakeCamera {
 
 /** Storage in memory. A file survives the process; what waits in a writer's queue does not. */
 export class FakeDisk {
-  mode: "ok" | "full" | "broken" | "slow" = "ok"
+  /** `bug`: a new file is a defect. */
+  mode: "ok" | "full" | "broken" | "slow" | "bug" = "ok"
   readonly files: Array<MemoryFile> = []
   private failures: Array<(error: StorageError) => void> = []
   deleted: Array<SegmentFile> = []
@@ -149,6 +150,7 @@ export class FakeDisk {
       Effect.gen({ self: this }, function*() {
         if (this.mode === "full") return yield* this.error("disk_full")
         if (this.mode === "broken") return yield* this.error("disk_error")
+        if (this.mode === "bug") return yield* Effect.die(new Error("told to"))
         const file: MemoryFile = {
           id: yield* uuid7,
           identity,

@@ -191,6 +191,25 @@ describe("capture", () => {
       }))
   }
 
+  it.effect("a defect while storing is a gap that ends with it, not the end of the recording", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      yield* node.supervisor.assign(assignment())
+      yield* TestClock.adjust("20 seconds")
+      disk.mode = "bug"
+      camera.parameters = parametersOf(640)
+      yield* TestClock.adjust("20 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "failed" })
+      expect(node.supervisor.status(streamId)?.reason).toContain("internal error")
+      expect(causes(node)).toEqual(["starting", "stream_invalid…"])
+      disk.mode = "ok"
+      yield* TestClock.adjust("40 seconds")
+      expect(node.supervisor.status(streamId)).toMatchObject({ reason: "", recordingState: "recording" })
+      expect(causes(node)).toEqual(["starting", "stream_invalid"])
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin, begin + 80_000).faults).toEqual([])
+      yield* node.stop
+    }))
+
   it.effect("a disk that does not keep up costs whole groups of pictures", () =>
     Effect.gen(function*() {
       const { disk, node } = yield* setup()
@@ -267,6 +286,23 @@ describe("capture", () => {
       camera.mode = "unreachable"
       yield* TestClock.adjust("2 minutes")
       expect(node.supervisor.status(streamId)).toMatchObject({ health: "offline" })
+      yield* node.stop
+    }))
+
+  it.effect("a recording that is wanted while the stream is probed takes over the probe's connection", () =>
+    Effect.gen(function*() {
+      const { camera, disk, node } = yield* setup()
+      camera.mode = "keyless"
+      yield* node.supervisor.assign(assignment({ recording: null }))
+      yield* TestClock.adjust("1 second")
+      expect(camera.open).toBe(1)
+      yield* node.supervisor.assign(assignment())
+      camera.mode = "ok"
+      yield* TestClock.adjust("20 seconds")
+      expect(camera.opened).toBe(1)
+      expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
+      expect(causes(node)).toEqual(["starting"])
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin + 1_000, begin + 21_000).faults).toEqual([])
       yield* node.stop
     }))
 

@@ -5,6 +5,7 @@ import { isRecoveryPoint264, parsePps264, parseSps264, slicePps264 } from "#medi
 import { parseSps265, slicePps265 } from "#media/codec/h265.ts"
 import { Malformed } from "#media/codec/malformed.ts"
 import { ParameterSets } from "#media/codec/parameters.ts"
+import { initSegment } from "#media/fmp4/init-writer.ts"
 import { assert, describe, it } from "@effect/vitest"
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, "hex"))
@@ -168,6 +169,34 @@ describe("ParameterSets", () => {
       Buffer.from(big).toString("hex"),
       Buffer.from(big).toString("hex"),
     ])
+  })
+
+  it("that are taken make the front of a file, however damaged they came", () => {
+    const whole = {
+      h264: [sps264[0][1], Buffer.from(pps).toString("hex")],
+      h265: ["40010c01ffff01600000030090000003000003005d959809", sps265[0][1], "4401c172b46240"],
+    }
+    let state = 1
+    const chance = (bound: number) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+      return Math.floor(state / 0x1_0000_0000 * bound)
+    }
+    for (const codec of ["h264", "h265"] as const) {
+      let taken = 0
+      for (let round = 0; round < 20_000; round++) {
+        const sets = new ParameterSets(codec)
+        sets.seed(whole[codec].map((text) => {
+          const nal = hex(text)
+          for (let i = 0; i < 3; i++) nal[2 + chance(nal.length - 2)] = chance(256)
+          return nal
+        }))
+        sets.selectAny()
+        if (sets.inForce === null) continue
+        taken++
+        assert.isAbove(initSegment({ video: sets.inForce, audio: null }).length, 100)
+      }
+      assert.isAbove(taken, 100, codec)
+    }
   })
 
   it("need the whole chain: no SPS, no parameters; H.265 also wants its VPS", () => {
