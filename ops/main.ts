@@ -2,6 +2,7 @@
  * The entry of `nightjar`: alone it wires layers together, and hands the commands that act on the node itself to the command
  * line.
  */
+import "./threads.ts"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { Command } from "effect/cli"

@@ -49,6 +49,8 @@ export class Folder {
   freeBytes = 0
   /** Its files are in the catalogue. */
   scanned = false
+  /** What the log told last: a state may also change between two probes. */
+  logged: State = "missing"
   private markerId: string | null = null
   private probingSince: number | null = null
   private heldUntil = 0
@@ -86,7 +88,7 @@ export class Folder {
         yield* this.measure
         this.judge(yield* Clock.currentTimeMillis)
       }).pipe(
-        Effect.catch((error) => Effect.sync(() => this.set(stateOf(error), error.message))),
+        Effect.catch((error) => Effect.sync(() => this.set(stateOf(error), error.detail))),
         Effect.ensuring(Effect.sync(() => {
           this.probingSince = null
         })),
@@ -105,7 +107,7 @@ export class Folder {
   /** A write failed. */
   report(error: StorageError, now: number): void {
     this.heldUntil = now + errorHoldMs
-    this.set(stateOf(error), error.message)
+    this.set(stateOf(error), error.detail)
   }
 
   /** A queue overflowed, or a sync took too long. */

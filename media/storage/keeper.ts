@@ -31,15 +31,12 @@ const verdict = (folder: Folder): StorageError | null => {
 
 /** Looks at a folder; stops its writers where it is no longer fit, reads it where it has just come. */
 export const probeFolder = Effect.fnUntraced(function*(room: Room, folder: Folder) {
-  const before = folder.state
   yield* folder.probe(room.registry)
-  if (folder.state !== before) {
-    yield* Effect.logInfo("storage folder changed its state", {
-      folder: folder.name,
-      before,
-      state: folder.state,
-      detail: folder.detail,
-    })
+  const { detail, logged: before, state } = folder
+  if (state !== before) {
+    folder.logged = state
+    const log = state === "ok" || folder.accepts ? Effect.logInfo : Effect.logWarning
+    yield* log("storage folder changed its state", { folder: folder.name, before, state, detail })
   }
   const problem = verdict(folder)
   for (const writer of writersOf(room, folder)) {

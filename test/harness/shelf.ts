@@ -1,4 +1,6 @@
 /** All footage of a node's folders, read anew by `footage.ts` and decoded by ffprobe. */
+import { statSync } from "node:fs"
+import * as path from "node:path"
 import { decode, type DiskFile, listFootage, readFootage, type StoredFrame } from "./footage.ts"
 import type { Report } from "./report.ts"
 
@@ -24,6 +26,11 @@ export const readShelf = async (
 ): Promise<Shelf> => {
   const files: Array<DiskFile> = []
   for (const where of folders.flatMap(listFootage)) {
+    if (statSync(where).size === 0) {
+      // Made when the disk failed, and cleared away by the next scan.
+      report.say(`${path.basename(where)} is empty`)
+      continue
+    }
     const file = readFootage(where)
     files.push(file)
     for (const fault of file.faults) {

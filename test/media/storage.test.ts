@@ -227,7 +227,7 @@ describe("folders", () => {
             Effect.gen(function*() {
               const [folder] = yield* second.usage
               assert.strictEqual(folder!.state, "error")
-              assert.include(folder!.detail, "EBUSY")
+              assert.include(folder!.detail, "another process")
               assert.deepStrictEqual(yield* second.scan({ repair: true }), [])
               assert.strictEqual(
                 (yield* Effect.flip(second.create(identityOf(1), parameters, { sequence: 0, startMs: t0 }))).cause,
