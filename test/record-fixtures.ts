@@ -167,8 +167,6 @@ export const fakeMedia = (): FakeMedia => {
     overflow: () => {
       journal.length = 0
       lostAt = newest
-      grew.openUnsafe()
-      grew.closeUnsafe()
     },
     onSecondRead: (run) => {
       reads = 2

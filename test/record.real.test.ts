@@ -1,6 +1,6 @@
 /** Recordings and their ledger on a real PostgreSQL and the real cluster engine; the media doors are stand-ins. */
 import { purge } from "#actors/behaviour/record-purge.ts"
-import { ChannelId, RecordingId } from "#schema/common.ts"
+import { CameraId, ChannelId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -220,6 +220,17 @@ it.live(
       assert.lengthOf(media.journal, 0)
       assert.lengthOf(yield* sql`SELECT 1 FROM recording_gap WHERE id = 'g9'`, 1)
 
+      // One more overflow while the entries behind the first are being read.
+      media.files.push(footageFile(of, "p3", at + 100_000, at + 101_000))
+      media.overflow()
+      media.onSecondRead(() => {
+        media.files.push(footageFile(of, "p4", at + 101_000, at + 102_000))
+        media.overflow()
+      })
+      media.write({ _tag: "FileOpened", file: footageFile(of, "p5", at + 102_000, at + 102_000, false) })
+      yield* eventually("the index rebuilt twice", rows, (all) => all.some(({ id }) => id === "p4"))
+      assert.includeMembers((yield* rows).map(({ id }) => id), ["p3", "p4"])
+
       // Rebuilt from nothing.
       yield* sql`DELETE FROM segment_file`
       yield* sql`DELETE FROM recording_gap`
@@ -260,6 +271,98 @@ it.live("a database that knows nothing of what is recorded stops none of it", ()
     }
     assert.deepStrictEqual(media.calls.filter((call) => call.startsWith("withdraw")), [])
     assert.strictEqual([...before.values()].filter((one) => one.recording?.recordingId === recording.id).length, 1)
+  }))
+
+it.live("an older backup of the database is brought up to date by itself", () =>
+  Effect.gen(function*() {
+    const postgres = yield* server
+    const url = yield* postgres.start
+    const dataFolder = yield* folder
+    const media = fakeMedia()
+    const first = yield* node({ url, dataFolder, media })
+    const { nodeId, slot } = first.ownership
+    const camera = yield* first.cameras.create(front)
+    const channel = camera.channels[0]!
+    // Taken over and given back: captures have a later epoch than the backup knows.
+    yield* first.ownership.move(slot, nodeId, 1)
+    yield* eventually("the new epoch", Effect.sync(() => [...media.assignments.values()]), (all) =>
+      all.length === 2 && all.every(({ epoch }) =>
+        epoch === 2
+      ))
+    const recording = yield* first.recordings.create({ channelId: channel.id, retentionDays: 12 })
+    const of = {
+      recordingId: recording.id,
+      recordingToken: recording.recordingToken,
+      streamId: channel.streams.find(({ role }) => role === "main")!.id,
+      channelId: channel.id,
+      nodeId,
+      epoch: 2,
+    }
+    const at = recording.createdAt
+    const shed = {
+      cameraId: CameraId.make(yield* uuid7),
+      cameraName: "Shed",
+      channelName: "Gate",
+      role: "main" as const,
+    }
+    const lost = {
+      recordingId: RecordingId.make(yield* uuid7),
+      recordingToken: RecordingToken.make(yield* uuid7),
+      streamId: StreamId.make(yield* uuid7),
+      channelId: ChannelId.make(yield* uuid7),
+      nodeId,
+    }
+    media.files.push(footageFile(of, "f1", at, at + 5000), footageFile(lost, "s1", at, at + 5000))
+    media.origins.set("s1", shed)
+    media.gaps.push({
+      id: "g1",
+      recordingId: recording.id,
+      startMs: at + 5000,
+      endMs: at + 6000,
+      cause: "camera_frozen",
+      detail: "",
+    })
+    media.write({ _tag: "FileSealed", file: media.files[0]! })
+    yield* eventually("an empty journal", Effect.sync(() => media.journal.length), (left) => left === 0)
+    const assigned = new Map(media.assignments)
+    // The backup is from before the recording: neither it nor what it stored is there, nor was it ever deleted.
+    yield* first.sql`DELETE FROM recording`
+    yield* first.sql`DELETE FROM recording_gone`
+    yield* first.sql`UPDATE recording_journal SET position = position - 1`
+    yield* first.sql`UPDATE group_owner SET epoch = 1`
+    yield* first.end
+
+    const second = yield* node({ url, dataFolder, media })
+    yield* eventually(
+      "the rows",
+      second.sql<{ readonly id: string }>`SELECT id FROM segment_file ORDER BY id`,
+      (rows) => rows.length === 2,
+    )
+    const back = yield* second.recordings.get(recording.id)
+    assert.deepInclude(back, {
+      recordingToken: recording.recordingToken,
+      createdAt: recording.createdAt,
+      enabled: true,
+      retentionDays: 12,
+    })
+    assert.deepInclude(yield* second.recordings.get(lost.recordingId), { enabled: false, cameraId: shed.cameraId })
+    assert.deepInclude(yield* second.cameras.get(shed.cameraId), { name: "Shed", enabled: false, status: "disabled" })
+    assert.lengthOf(yield* second.sql`SELECT 1 FROM recording_gap WHERE id = 'g1'`, 1)
+    assert.strictEqual(yield* second.ownership.epochOf(slot), 2)
+    assert.isAtLeast((yield* second.ledger.position())!, media.acknowledged())
+    for (const [id, assignment] of assigned) {
+      assert.deepStrictEqual(media.assignments.get(id)!.recording, assignment.recording)
+    }
+    assert.deepStrictEqual(media.calls.filter((call) => call.startsWith("withdraw")), [])
+
+    // As a job, and again: nothing is left to do; what was deleted stays so.
+    yield* second.recordings.remove(lost.recordingId, null)
+    const job = yield* second.rebuilds.start()
+    const ended = yield* eventually("its end", second.rebuilds.get(job.id), ({ state }) => state !== "running")
+    assert.deepInclude(ended, { state: "ready", progress: 1, error: null })
+    assert.deepInclude(ended.report, { added: 0, corrected: 0, recordingsRecovered: 0 })
+    assert.strictEqual((yield* Effect.flip(second.recordings.get(lost.recordingId)))._tag, "RecordingNotFound")
+    assert.strictEqual((yield* Effect.flip(second.rebuilds.get(yield* uuid7)))._tag, "IndexRebuildNotFound")
   }))
 
 it.live("a restart of control stops nothing; what was deleted meanwhile is withdrawn after a successful read", () =>

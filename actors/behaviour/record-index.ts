@@ -77,10 +77,11 @@ const make = Effect.gen(function*() {
   return IndexRebuilds.of({
     start: () => start,
     get: (id) =>
-      current?.id === id ?
-        Effect.succeed(current) :
-        Effect.flatMap(store.get(id), (found) =>
-          found === null ? Effect.fail(new IndexRebuildNotFound({ id })) : Effect.succeed(found)),
+      Effect.suspend(() => current?.id === id ? Effect.succeed(current) : store.get(id)).pipe(
+        Effect.flatMap((found) =>
+          found === null ? Effect.fail(new IndexRebuildNotFound({ id })) : Effect.succeed(found)
+        ),
+      ),
   })
 })
 

@@ -25,6 +25,8 @@ import { makeRecovery } from "./record-recovery.ts"
 const batchSize = 500
 /** Entries that come close together go in one transaction. */
 const gatherTime = Duration.millis(300)
+/** A wake-up that came between a look and the wait behind it is made up for within this. */
+const lookAgain = Duration.seconds(10)
 /** Between attempts while the database is away: short enough to be complete a moment after it returns. */
 const retryEvery = Duration.seconds(2)
 type Unheard = Effect.Success<typeof makeRecovery>["unheard"]
@@ -128,7 +130,10 @@ const make = Effect.gen(function*() {
     while (true) {
       const reached: number = yield* one.withPermits(1)(step(position))
       if (reached === position) {
-        yield* supervisor.awaitJournal(position)
+        // A loss that left nothing to read is made good by the next step, not by the next entry.
+        if ((yield* supervisor.journalLostAt) === null) {
+          yield* Effect.timeoutOption(supervisor.awaitJournal(position), lookAgain)
+        }
         yield* Effect.sleep(gatherTime)
       }
       position = reached

@@ -122,7 +122,7 @@ export const makeRecovery = Effect.gen(function*() {
       if (!home.made && own === 0) continue
       const working = camera.channels.some(({ streams }) => streams.some(({ source }) => source !== null))
       made.push({ cameraId: camera.id, name: camera.name, working, recordings: own })
-      yield* Effect.logInfo("A camera that the database did not know was recovered", {
+      yield* Effect.logInfo("What the database did not know of a camera was recovered", {
         cameraId: camera.id,
         name: camera.name,
         from: working ? "its assignment" : "its footage",
