@@ -98,7 +98,8 @@ interface RunFacts {
   lastMs: number
 }
 
-type Mode = "off" | "record" | "probe"
+/** What the present connection is for; `probed`: a probe that has seen enough and is ending. */
+type Mode = "off" | "record" | "probe" | "probed"
 
 class StreamSession implements Session {
   private readonly parts: SessionParts
@@ -111,6 +112,7 @@ class StreamSession implements Session {
   /** Bad runs in a row. */
   private attempt = 0
   private running: Mode = "off"
+  private connected = false
   /** Opened to end the present connection or wait, and look at the settings again. */
   private readonly again = Latch.makeUnsafe(false)
 
@@ -123,7 +125,7 @@ class StreamSession implements Session {
     this.board = new StatusBoard(streamId, parts.publish, () => this.slot.recorder())
     this.slot = makeRecordingSlot(parts.openRecording, () => this.board.tell())
     this.hub = makeStreamHub(() => {
-      if (this.mode() !== this.running) this.again.openUnsafe()
+      if (this.mode() !== this.running && !this.goesOn()) this.again.openUnsafe()
     })
   }
 
@@ -141,10 +143,11 @@ class StreamSession implements Session {
       const previous = this.kept
       this.kept = next
       yield* this.slot.set(next.assignment)
-      // May begin in the middle of a connection that viewers keep up.
+      // May begin in the middle of a connection that a probe or viewers opened.
       const { parameters } = this.board
       if (parameters !== null) this.slot.wanted()?.intake.parameters(parameters)
-      if (!sameSource(previous.assignment, next.assignment) || this.mode() !== this.running) {
+      const same = sameSource(previous.assignment, next.assignment)
+      if (!same || (this.mode() !== this.running && !this.goesOn())) {
         this.attempt = 0
         this.again.openUnsafe()
       }
@@ -170,6 +173,13 @@ class StreamSession implements Session {
     return this.slot.wanted() !== null || this.hub.viewers() > 0 ? "record" : "probe"
   }
 
+  /** Whether the probe's connection became the one that is now wanted. */
+  private goesOn(): boolean {
+    if (!this.connected || this.running !== "probe" || this.mode() !== "record") return false
+    this.running = "record"
+    return true
+  }
+
   private listen(facts: RunFacts, onKey: () => void): SourceListener {
     const { board, hub, slot } = this
     return {
@@ -190,7 +200,7 @@ class StreamSession implements Session {
           facts.keySeen = true
           onKey()
         }
-        slot.wanted()?.intake.unit(unit)
+        if (this.running === "record") slot.wanted()?.intake.unit(unit)
         hub.unit(unit)
       },
       onLoss: (packets) => {
@@ -227,12 +237,15 @@ class StreamSession implements Session {
   }
 
   /** One connection. `null`: it did what it was for, or the settings changed. */
-  private connect(facts: RunFacts, probing: boolean): Effect.Effect<RunEnd | null> {
+  private connect(facts: RunFacts): Effect.Effect<RunEnd | null> {
     const probed = Latch.makeUnsafe(false)
     const listener = this.listen(facts, () => {
       if (this.board.health !== "online") this.board.set("online", "")
-      if (probing) probed.openUnsafe()
+      if (this.running !== "probe") return
+      this.running = "probed"
+      probed.openUnsafe()
     })
+    this.connected = true
     return this.parts.driver.open(this.source(), listener).pipe(
       Effect.catchTag("SourceError", (error) => Effect.succeed(endOf(error))),
       Effect.catchDefect((defect) =>
@@ -240,6 +253,9 @@ class StreamSession implements Session {
       ),
       Effect.raceFirst(this.watchdog(facts)),
       Effect.raceFirst(Effect.as(Effect.raceFirst(probed.await, this.again.await), null)),
+      Effect.ensuring(Effect.sync(() => {
+        this.connected = false
+      })),
     )
   }
 
@@ -276,8 +292,7 @@ class StreamSession implements Session {
       }
       if (board.health === "registered" || board.health === "disabled") board.set("probing", "")
       const facts: RunFacts = { units: 0, keySeen: false, firstMs: 0, lastMs: 0 }
-      const probing = this.running === "probe"
-      const end = yield* this.connect(facts, probing)
+      const end = yield* this.connect(facts)
       this.hub.end()
       if (end !== null) {
         yield* this.ended(end, facts)
@@ -286,7 +301,7 @@ class StreamSession implements Session {
       // The settings changed, somebody began or ceased to watch, or the probe has seen enough.
       this.slot.wanted()?.interrupt("starting", "connecting anew")
       if (facts.keySeen) this.attempt = 0
-      if (facts.keySeen && probing && this.mode() === "probe") yield* this.pause(this.parts.options.probeEveryMs)
+      if (this.mode() === "probe" && facts.keySeen) yield* this.pause(this.parts.options.probeEveryMs)
     })
   }
 }

@@ -302,7 +302,8 @@ describe("capture", () => {
       expect(camera.opened).toBe(1)
       expect(node.supervisor.status(streamId)).toMatchObject({ health: "online", recordingState: "recording" })
       expect(causes(node)).toEqual(["starting"])
-      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin + 1_000, begin + 21_000).faults).toEqual([])
+      expect(judge(spans(disk), node.supervisor.gaps(recordingId, always), begin + 1_000, begin + 21_000).faults)
+        .toEqual([])
       yield* node.stop
     }))
 
