@@ -171,7 +171,7 @@ export const proveKills = async (report: Report, options: KillOptions): Promise<
       if (number % 10 === 0) report.say(`${number} kills, ${disk.files.size} files, ${report.faults.length} faults`)
     }
     await node.start()
-    await sleep(6_000)
+    await sleep(4_000)
     const { settleMs } = await conclude(node, embeddedUrl(node.data), recordings, disk, report)
     figures.settleMs.push(settleMs)
     await node.stop()
