@@ -103,12 +103,14 @@ export const partOf = (fileId: string, table: FragmentTable, plan: Plan, layout:
   if (segments < 1) return null
   const { before, behind } = namesOf(layout, fileId)
   const leadOf = makeLeads(before)
+  const afterName = `${behind}\n`
   const { content } = layout
   const stepTicks = content.kind === "keys" ? content.stepMs * ticksPerMs : 0
   const leastTicks = layout.grouping.targetTicks / 2
   const sums = new Sums()
   const runs: Array<Run> = []
-  let text = ""
+  // Joined at once: a text that grows by concatenation stays a tree of its pieces, which the garbage collector carries about.
+  const lines: Array<string | number> = []
   let expectedMs = Number.NaN
   let runFirst = edges[0] as number
   let runTicks = 0
@@ -117,19 +119,19 @@ export const partOf = (fileId: string, table: FragmentTable, plan: Plan, layout:
     const end = edges[segment + 1] as number
     const startMs = table.startMs(first)
     if (segment > 0 && breaks.has(first)) {
-      text += "#EXT-X-DISCONTINUITY\n"
+      lines.push("#EXT-X-DISCONTINUITY\n")
       expectedMs = Number.NaN
       runs.push({ first: table.at(runFirst), endMs: table.endMs(first - 1), ticks: runTicks })
       runFirst = first
       runTicks = 0
     }
     if (!(Math.abs(startMs - expectedMs) <= clockToleranceMs)) {
-      text += dateTime(startMs)
+      lines.push(dateTime(startMs))
       expectedMs = startMs
     }
     const ticks = sums.add(table, first, end, stepTicks, leastTicks)
     const offset = table.offset(first)
-    text += `${leadOf(ticks)}${offset}-${table.endOffset(end - 1) - offset}${behind}\n`
+    lines.push(leadOf(ticks), offset, "-", table.endOffset(end - 1) - offset, afterName)
     expectedMs += ticks / ticksPerMs
     runTicks += ticks
   }
@@ -137,7 +139,7 @@ export const partOf = (fileId: string, table: FragmentTable, plan: Plan, layout:
   runs.push({ first: table.at(runFirst), endMs: table.endMs(last), ticks: runTicks })
   const { bytes, frames, independent, longestTicks, peakBps, ticks } = sums
   return {
-    text,
+    text: lines.join(""),
     segments,
     bytes,
     frames,
