@@ -158,6 +158,9 @@ export const makeCreate = (room: Room): Storage["Service"]["create"] =>
       const init = initSegment(parameters)
       let problem: StorageError | null = null
       for (const folder of candidates(room)) {
+        // A disk that went since the last probe has left an empty directory, and a file in it would hide behind the disk.
+        yield* folder.probe(room.registry)
+        if (!folder.accepts) continue
         const { channelId, epoch, nodeId, recordingId, recordingToken, streamId } = identity
         const description = {
           version: 1 as const,

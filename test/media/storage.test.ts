@@ -216,6 +216,21 @@ describe("folders", () => {
         }))
     }))
 
+  it.effect("that vanished a moment ago get no new file: the mount point stays empty", () =>
+    Effect.gen(function*() {
+      const root = yield* temporary
+      yield* life(two(root), (storage) =>
+        Effect.gen(function*() {
+          for (const name of ["a", "b"]) {
+            renameSync(join(root, name), join(root, `${name}.away`))
+            mkdirSync(join(root, name))
+          }
+          const error = yield* Effect.flip(storage.create(identityOf(1), parameters, { sequence: 0, startMs: t0 }))
+          assert.strictEqual(error.cause, "disk_error")
+          assert.deepStrictEqual([...readdirSync(join(root, "a")), ...readdirSync(join(root, "b"))], [])
+        }))
+    }))
+
   it.effect("that another storage holds are left alone until it is done", () =>
     Effect.gen(function*() {
       const root = yield* temporary
