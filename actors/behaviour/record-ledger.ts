@@ -95,7 +95,7 @@ const makeCheck = <E, R>(reindex: Effect.Effect<unknown, E, R>, unheard: Unheard
       if (ids.size === 0) return
       const files = [...footage.values()].reduce((sum, all) => sum + all.length, 0)
       yield* Effect.logWarning(
-        `The database does not know ${ids.size} cameras, streams or recordings of this node (${files} files of footage). ` +
+        `The database does not know what this node has: cameras, streams and recordings ${ids.size}, files of footage ${files}. ` +
           "Nothing is deleted and recording goes on; to bring them back, run: nightjar doctor --reindex",
       )
     })
