@@ -53,7 +53,8 @@ const hide = (bytes: Uint8Array, box: Box) => {
 
 /** A copy of an initialization with every track but the pictures hidden. */
 export const hideSound = (init: Uint8Array): Uint8Array => {
-  const bytes = init.slice()
+  // Not `slice`: that of a Buffer is a view, and what is read from a disk is a Buffer that others read too.
+  const bytes = new Uint8Array(init)
   const video = videoTrackOf(init)
   const moov = moovOf(init)
   for (const trak of childrenOf(init, moov, "trak")) {

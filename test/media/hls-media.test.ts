@@ -67,6 +67,25 @@ const played = (source: HlsSource) =>
 const h264: Run = { video: "main-640x360-25.h264", seconds: 20, afterMs: 0 }
 
 describe("media", () => {
+  it.live("an initialization stays as it was stored after one without its sound was asked for", () =>
+    Effect.gen(function*() {
+      const footage = yield* recorded([{
+        video: "main-640x360-25.h264",
+        audio: "tone-16000.aac",
+        seconds: 20,
+        afterMs: 0,
+      }])
+      const initOf = (speed: number) =>
+        Effect.gen(function*() {
+          const source = sourceOf(footage, speed)
+          const [first] = yield* segmentsOf(source)
+          return Buffer.from(yield* bytesOf(yield* media(source, first!.map!.uri)))
+        })
+      const before = yield* initOf(1)
+      assert.isFalse(before.equals(yield* initOf(16)), "key pictures come without the sound")
+      assert.isTrue(before.equals(yield* initOf(1)))
+    }).pipe(Effect.provide(testLayer)))
+
   it.effect("is the stored bytes, whole and in ranges", () =>
     Effect.gen(function*() {
       const storage = yield* Storage
