@@ -19,6 +19,9 @@ const afterOf = (speed: number): number => speed >= keyPictureSpeed ? 4 * hour :
 /** So far behind the present there is stored footage. */
 const newest = 4 * second
 
+/** So near the present, a picture that is waited for is one that is not recorded yet. */
+const nearPresent = 8 * second
+
 export interface Playing {
   readonly uri: string
   readonly at: number
@@ -32,7 +35,13 @@ const placed = (ms: number, spans: ReadonlyArray<View>): number => {
   return next === undefined ? ms : Math.max(ms, next.start)
 }
 
-export const usePlayback = (token: RecordingToken, at: number | null, spans: ReadonlyArray<View>) => {
+/** `onBegun` is called with the first picture, and with every later one that follows a wait. */
+export const usePlayback = (
+  token: RecordingToken,
+  at: number | null,
+  spans: ReadonlyArray<View>,
+  onBegun: () => void,
+) => {
   const video = useRef<HlsVideoHandle>(null)
   const asked = useRef(0)
   const [playing, setPlaying] = useState<Playing | null>(null)
@@ -44,7 +53,10 @@ export const usePlayback = (token: RecordingToken, at: number | null, spans: Rea
   const [nothing, setNothing] = useState(false)
 
   const session = async (ms: number, speed: number): Promise<Playing> => {
-    const end = ms + afterOf(speed) < Date.now() ? ms + afterOf(speed) : null
+    const now = Date.now()
+    const wanted = ms + afterOf(speed)
+    // Key pictures are listed in long parts: a growing list would hold the newest ones back.
+    const end = wanted < now ? wanted : speed >= keyPictureSpeed ? now : null
     const { uri } = await openReplay(token, ms - before, end ?? undefined, speed)
     return { uri, at: ms, end }
   }
@@ -98,6 +110,10 @@ export const usePlayback = (token: RecordingToken, at: number | null, spans: Rea
     const from = playing?.end ?? null
     if (from === null) return setState("ended")
     const now = Date.now()
+    if (rate > 1 && from > now - minute) {
+      setRate(1)
+      return open(from, 1)
+    }
     const next = from < now ? (await timelineOf(token, { start: from, end: now }, 1000)).spans[0] : undefined
     if (next === undefined) setState("ended")
     else await open(Math.max(from, next.start), rate)
@@ -106,6 +122,9 @@ export const usePlayback = (token: RecordingToken, at: number | null, spans: Rea
   const onState = (next: PlayState) => {
     if (next === "ended") onward().catch((failure: unknown) => setError(messageOf(failure)))
     else setState(next)
+    // Whoever runs into the present at a higher speed goes on at its pace.
+    if (next === "stalled" && rate > 1 && moment !== null && moment > Date.now() - nearPresent) setSpeed(1)
+    if (next === "playing") onBegun()
   }
 
   return {

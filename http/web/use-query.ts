@@ -8,8 +8,11 @@ export interface Query<A> {
   readonly refresh: () => void
 }
 
-/** `key` says what is asked for: another key drops the data and asks at once. `everyMs` 0 asks once. */
-export const useQuery = <A>(key: string, ask: () => Promise<A>, everyMs = 5000): Query<A> => {
+/**
+ * `key` says what is asked for: another key drops the data and asks at once. `everyMs` 0 asks once. Nothing is asked before it is
+ * `due`.
+ */
+export const useQuery = <A>(key: string, ask: () => Promise<A>, everyMs = 5000, due = true): Query<A> => {
   const [data, setData] = useState<{ readonly key: string; readonly value: A } | null>(null)
   const [error, setError] = useState<string | null>(null)
   const [turn, setTurn] = useState(0)
@@ -17,6 +20,7 @@ export const useQuery = <A>(key: string, ask: () => Promise<A>, everyMs = 5000):
   asked.current = ask
 
   useEffect(() => {
+    if (!due) return
     let alive = true
     let timer = 0
     const run = async () => {
@@ -38,7 +42,7 @@ export const useQuery = <A>(key: string, ask: () => Promise<A>, everyMs = 5000):
       alive = false
       window.clearTimeout(timer)
     }
-  }, [key, everyMs, turn])
+  }, [key, everyMs, turn, due])
 
   const refresh = useCallback(() => setTurn((n) => n + 1), [])
   return { data: data?.key === key ? data.value : null, error, refresh }

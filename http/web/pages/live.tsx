@@ -5,7 +5,7 @@
 import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useRef, useState } from "react"
-import { listCameras, listRecordings, messageOf, openReplay } from "../api.ts"
+import { listCameras, listRecordings, messageOf, openReplay, replayInfo } from "../api.ts"
 import { HlsVideo } from "../parts/hls-video.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem, Why } from "../parts/notes.tsx"
@@ -15,7 +15,10 @@ import { useQuery } from "../use-query.ts"
 /** How far before the present a tile's session begins, so that its playlist is never empty. */
 const lead = 20 * second
 
-/** Footage that is not there yet, or a session that ended, is asked for again after this. */
+/** A recording that is younger than this has no playlist yet. */
+const least = 5 * second
+
+/** A session that failed or ended is asked for again after this. */
 const again = 5 * second
 
 const useOnScreen = () => {
@@ -40,15 +43,22 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
   const [uri, setUri] = useState<string | null>(null)
   const [error, setError] = useState<string | null>(null)
   const [behind, setBehind] = useState<number | null>(null)
+  const [waiting, setWaiting] = useState(false)
   const [turn, setTurn] = useState(0)
 
   useEffect(() => {
     let alive = true
     setUri(null)
-    openReplay(recording.recordingToken, Date.now() - lead).then((session) => {
+    const begin = async () => {
+      const { newest, oldest } = await replayInfo(recording.recordingToken)
+      if (newest === null || oldest === null || newest - oldest < least) return null
+      return openReplay(recording.recordingToken, Date.now() - lead)
+    }
+    begin().then((session) => {
       if (!alive) return
       setError(null)
-      setUri(session.uri)
+      setUri(session?.uri ?? null)
+      setWaiting(session === null)
     }, (failure: unknown) => alive && setError(messageOf(failure)))
     return () => {
       alive = false
@@ -56,10 +66,10 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
   }, [recording.recordingToken, turn])
 
   useEffect(() => {
-    if (error === null) return
-    const timer = window.setTimeout(() => setTurn((n) => n + 1), again)
+    if (error === null && !waiting) return
+    const timer = window.setTimeout(() => setTurn((n) => n + 1), error === null ? second : again)
     return () => window.clearTimeout(timer)
-  }, [error, turn])
+  }, [error, waiting, turn])
 
   if (error !== null) {
     return (

@@ -3,7 +3,7 @@
  * The keys stand in `parts/help.tsx`.
  */
 import type { RecordingToken } from "#schema/common.ts"
-import { useEffect, useRef, useState } from "react"
+import { useCallback, useEffect, useRef, useState } from "react"
 import { listCameras, listRecordings, timelineOf } from "../api.ts"
 import { DayPicker } from "../parts/day-picker.tsx"
 import { Icon } from "../parts/icons.tsx"
@@ -35,7 +35,7 @@ interface Known {
 const nothingKnown: Known = { spans: [], gaps: [] }
 
 /** What is known of the view and as much on either side; asked for in steps of half a view, so that a drag asks seldom. */
-const useTimeline = (token: RecordingToken, view: View) => {
+const useTimeline = (token: RecordingToken, view: View, due: boolean) => {
   const step = Math.max(1, Math.round((view.end - view.start) / 2))
   const asked: View = {
     start: (Math.floor(view.start / step) - 2) * step,
@@ -45,6 +45,7 @@ const useTimeline = (token: RecordingToken, view: View) => {
     `${asked.start}-${asked.end}`,
     () => timelineOf(token, asked, columns),
     view.end - view.start < hour ? 2000 : 10_000,
+    due,
   )
   // The last answer stays on screen while the next one is on its way.
   const [known, setKnown] = useState(nothingKnown)
@@ -180,15 +181,29 @@ const Below = ({ moment, onSeek, onView, view }: BelowProps) => {
   )
 }
 
+/** The first picture goes before everything else the page asks for, but not for longer than this. */
+const mostPatience = second
+
+const useBegun = () => {
+  const [is, setIs] = useState(false)
+  const now = useCallback(() => setIs(true), [])
+  useEffect(() => {
+    const timer = window.setTimeout(now, mostPatience)
+    return () => window.clearTimeout(timer)
+  }, [now])
+  return { is, now }
+}
+
 const around = (ms: number): View => ({ start: ms - 20 * minute, end: ms + 10 * minute })
 
 export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; readonly at: number | null }) => {
   const [view, setView] = useState<View>(() => around(at ?? Date.now()))
   const [muted, setMuted] = useState(true)
-  const { error, known } = useTimeline(token, view)
-  const playback = usePlayback(token, at, known.spans)
-  const recordings = useQuery("recordings", listRecordings, 15_000)
-  const cameras = useQuery("cameras", listCameras, 60_000)
+  const begun = useBegun()
+  const { error, known } = useTimeline(token, view, begun.is)
+  const playback = usePlayback(token, at, known.spans, begun.now)
+  const recordings = useQuery("recordings", listRecordings, 15_000, begun.is)
+  const cameras = useQuery("cameras", listCameras, 60_000, begun.is)
   const { moment } = playback
   const shown = useRef<number | null>(null)
 
@@ -250,6 +265,7 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
         <div className="stack">
           <DayPicker
             token={token}
+            due={begun.is}
             moment={moment ?? Date.now()}
             onPick={(day) => {
               setView(day)

@@ -102,6 +102,7 @@ const Entry = ({ name, onChange, onRetention, recording }: {
   readonly onRetention: () => void
 }) => {
   const [error, setError] = useState<string | null>(null)
+  const kept = `Kept ${recording.retentionDays} ${recording.retentionDays === 1 ? "day" : "days"}`
   const toggle = () =>
     toggleRecording(recording).then(() => {
       setError(null)
@@ -125,8 +126,8 @@ const Entry = ({ name, onChange, onRetention, recording }: {
           >
             {recording.enabled ? "Pause" : "Resume"}
           </button>
-          <button type="button" onClick={onRetention} aria-label={`Keep ${name} for ${recording.retentionDays} days`}>
-            Kept {recording.retentionDays} {recording.retentionDays === 1 ? "day" : "days"}
+          <button type="button" onClick={onRetention} aria-label={`${kept}: change it for ${name}`}>
+            {kept}
           </button>
         </div>
       </div>

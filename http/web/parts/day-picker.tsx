@@ -11,6 +11,8 @@ interface Props {
   readonly token: RecordingToken
   /** Moment whose day is marked. */
   readonly moment: number
+  /** Whether to ask already. */
+  readonly due: boolean
   readonly onPick: (day: { readonly start: number; readonly end: number }) => void
 }
 
@@ -23,10 +25,10 @@ const weekdays = Array.from(
 
 const firstOf = (ms: number): Date => new Date(new Date(ms).getFullYear(), new Date(ms).getMonth(), 1)
 
-export const DayPicker = ({ moment, onPick, token }: Props) => {
+export const DayPicker = ({ due, moment, onPick, token }: Props) => {
   const [first, setFirst] = useState(() => firstOf(moment))
   const month = dateOf(first.getTime()).slice(0, 7)
-  const known = useQuery(`month-${token}-${month}`, () => recordedDates(token, month, timeZone), 30_000)
+  const known = useQuery(`month-${token}-${month}`, () => recordedDates(token, month, timeZone), 30_000, due)
   const turn = (by: number) => setFirst(new Date(first.getFullYear(), first.getMonth() + by, 1))
   const last = new Date(first.getFullYear(), first.getMonth() + 1, 0).getDate()
   const blank = (first.getDay() + 6) % 7
@@ -61,7 +63,6 @@ export const DayPicker = ({ moment, onPick, token }: Props) => {
               className={`${entry === undefined ? "" : "has"} ${(entry?.missingMs ?? 0) > 0 ? "missing" : ""}`}
               disabled={entry === undefined}
               aria-pressed={dateOf(moment) === date}
-              aria-label={`${date}: ${words}`}
               title={words}
               onClick={() => entry !== undefined && onPick(entry)}
             >

@@ -4,8 +4,11 @@
  */
 import Hls, { type LoaderCallbacks, type LoaderConfiguration, type LoaderContext } from "hls.js"
 
-/** Seconds from the beginning of a media playlist to a moment; a moment in a gap is the first picture after it. */
-export const offsetOf = (playlist: string, ms: number): number => {
+/**
+ * Seconds from the beginning of a media playlist to the fragment that holds a moment, or to the next one if it falls into a gap.
+ * Beginning with the fragment's key picture, up to a group of pictures early, shows it at once: nothing before it must be decoded.
+ */
+const offsetOf = (playlist: string, ms: number): number => {
   let offset = 0
   let clock = Number.NaN
   for (const [, date, seconds] of playlist.matchAll(/^#EXT(?:-X-PROGRAM-DATE-TIME:(.*)|INF:([\d.]+),.*)$/gm)) {
@@ -14,7 +17,7 @@ export const offsetOf = (playlist: string, ms: number): number => {
       continue
     }
     const length = Number(seconds)
-    if (ms < clock + length * 1000) return offset + Math.max(0, (ms - clock) / 1000)
+    if (ms < clock + length * 1000) return offset
     offset += length
     clock += length * 1000
   }

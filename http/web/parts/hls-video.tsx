@@ -64,6 +64,7 @@ const wordsOf = (error: ErrorData): string => {
   if (codec.includes(error.details)) return cannotDecode
   const status = error.response?.code ?? 0
   if (status === 410) return "This replay session has ended. Play again to open another one."
+  if (status === 404) return "There is no footage here yet, or no longer."
   if (status >= 400) return `The recorder answered with ${status}.`
   return error.type === Hls.ErrorTypes.NETWORK_ERROR ?
     "The recorder does not answer." :
@@ -73,8 +74,14 @@ const wordsOf = (error: ErrorData): string => {
 const playerOf = (startAt: number | null): Hls => {
   const live = startAt === null
   return new Hls({
-    enableWorker: true,
+    // Fragmented MP4 needs no remuxing: a worker would only have to be started first.
+    enableWorker: false,
     pLoader: loaderBeginningAt(startAt, behindEdge) as unknown as PlaylistLoaderConstructor,
+    // The page shows the clock itself; a native text track would begin with a `data:` address, which the page's policy refuses.
+    renderTextTracksNatively: false,
+    enableID3MetadataCues: false,
+    enableDateRangeMetadataCues: false,
+    enableEmsgMetadataCues: false,
     backBufferLength: live ? 10 : 60,
     maxBufferLength: live ? 8 : 30,
     // A recording that grows is not chased: only a live picture catches up with the newest footage.
@@ -140,6 +147,8 @@ export const HlsVideo = forwardRef<HlsVideoHandle, Props>((props, ref) => {
 
   useEffect(() => {
     const element = video.current!
+    // The default is what a newly loaded session begins with.
+    element.defaultPlaybackRate = props.rate
     element.playbackRate = props.rate
     if (props.paused) element.pause()
     else void element.play().catch(() => undefined)

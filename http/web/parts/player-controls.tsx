@@ -128,10 +128,9 @@ export const Controls = ({ muted, name, onMuted, playback }: ControlsProps) => {
               key={speed}
               type="button"
               aria-pressed={speed === playback.rate}
-              aria-label={`Speed ${speed}`}
               onClick={() => playback.setSpeed(speed)}
             >
-              {speed === 0.25 ? "¼" : speed === 0.5 ? "½" : speed}×
+              {speed}×
             </button>
           ))}
         </div>
