@@ -9,7 +9,7 @@
 import { loadavg } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Page } from "playwright-core"
-import { launchChromium, recordCamera, signIn, startNode, withoutChromium } from "../browser/node.ts"
+import { eventually, launchChromium, recordCamera, signIn, startNode, withoutChromium } from "../browser/node.ts"
 
 const runs = 10
 const mostMs = 500
@@ -65,8 +65,10 @@ const prove = async (): Promise<boolean> => {
       const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
       await page.addInitScript(watch)
       await signIn(page, node.address)
-      await page.waitForFunction(
-        "document.querySelector('video')?.currentTime > 0 && document.querySelector('video').readyState > 2",
+      await eventually(
+        "a live picture",
+        () =>
+          page.locator("video").evaluate((one) => (one as HTMLVideoElement).currentTime > 0, null, { timeout: 5000 }),
       )
       const load = loadavg()[0]!
       const measured: Array<Run> = []
