@@ -12,14 +12,15 @@
  * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
  */
 import type { Assignment } from "#media/recorder.ts"
-import { type FileWriter, type Fragment, type Storage, StorageError } from "#media/storage.ts"
-import type { EpochMs, Interval } from "#schema/common.ts"
+import type { Fragment, Storage, StorageError } from "#media/storage.ts"
+import type { EpochMs } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
-import type { GapCause, RecordingState, SegmentFile } from "#schema/record.ts"
-import { Clock, Effect, Exit, Fiber, Latch, Option, Scope } from "effect"
+import type { GapCause, RecordingState } from "#schema/record.ts"
+import { Clock, Effect, Fiber, Latch, Scope } from "effect"
 import { type Hole, type Intake, makeIntake, sameParameters } from "./intake.ts"
 import type { Journal } from "./journal.ts"
 import type { KeptLedger } from "./ledger-store.ts"
+import { type FileOpener, makeFileOpener, type OpenFile, spansOf, turnAfter } from "./open-file.ts"
 
 /** An assignment that has a recording. */
 export type RecordingAssignment = Assignment & { readonly recording: NonNullable<Assignment["recording"]> }
@@ -90,26 +91,6 @@ type Item =
   | { readonly _tag: "Failed"; readonly open: OpenFile; readonly error: StorageError }
   | { readonly _tag: "Tick" }
 
-interface OpenFile {
-  readonly writer: FileWriter
-  readonly parameters: TrackParameters
-  readonly epoch: number
-  /** Turned at the first key picture from here on. */
-  readonly rotateAt: EpochMs
-  readonly watch: Fiber.Fiber<unknown>
-  /** End of the newest fragment its queue took. */
-  endMs: EpochMs | null
-  /** Its failure was dealt with. */
-  broken: boolean
-}
-
-/** A number in `[0, modulo)` that a text always gives. FNV-1a. */
-export const staggerOf = (text: string, modulo: number): number => {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193) >>> 0
-  return hash % modulo
-}
-
 const maxBackoff = 8
 /** Seconds without a stored fragment after which a gap is open even if nobody said that footage ended. */
 const quietTicks = 10
@@ -128,8 +109,7 @@ class RecorderWorker {
   private readonly wake = Latch.makeUnsafe(false)
   private readonly idle = Latch.makeUnsafe(true)
   private file: OpenFile | null = null
-  /** A file that is being opened for too long. */
-  private opening: Fiber.Fiber<FileWriter, StorageError> | null = null
+  private readonly create: FileOpener
   private sequence: number
   /** Nothing is written before this; null while all is well. */
   private retryAt: EpochMs | null = null
@@ -144,6 +124,7 @@ class RecorderWorker {
     this.clock = clock
     this.assignment = parts.assignment
     this.sequence = parts.resume.sequence
+    this.create = makeFileOpener(parts.storage, scope, parts.options.openMs)
     this.intake = makeIntake({
       makeBuilder: parts.makeBuilder,
       decodeTicks: parts.resume.decodeTicks,
@@ -256,7 +237,7 @@ class RecorderWorker {
     const { recordingId } = this.assignment.recording
     const stored = this.parts.storage.files(recordingId, { start: nowMs, end: Number.MAX_SAFE_INTEGER })
     const gaps = this.parts.kept.ledger.between({ start: nowMs, end: Number.MAX_SAFE_INTEGER })
-    const spans = stored.flatMap((file) => without(file, gaps))
+    const spans = stored.flatMap((file) => spansOf(file, gaps))
     return this.commit(this.parts.kept.ledger.setBack(nowMs, spans))
   }
 
@@ -319,8 +300,7 @@ class RecorderWorker {
       })
       this.sequence++
       const previous = this.file
-      const offset = staggerOf(streamId, rotateMs)
-      const rotateAt = (Math.floor((first.startMs - offset) / rotateMs) + 1) * rotateMs + offset
+      const rotateAt = turnAfter(first.startMs, streamId, rotateMs)
       const watch = yield* writer.failure.pipe(
         Effect.catch((error) => Effect.sync(() => this.put({ _tag: "Failed", open, error }))),
         Effect.forkIn(this.scope),
@@ -335,30 +315,6 @@ class RecorderWorker {
       Effect.catchTag("StorageError", (error) =>
         Effect.as(this.backOff({ cause: error.cause, detail: error.message }), false)),
     )
-  }
-
-  /** A folder that hangs is given up after `openMs`; nothing else is opened until it answers. */
-  private create(...args: Parameters<Storage["Service"]["create"]>): Effect.Effect<FileWriter, StorageError> {
-    const { openMs } = this.parts.options
-    const slow = new StorageError({
-      cause: "disk_slow",
-      folder: "",
-      code: "ETIMEDOUT",
-      detail: `no file could be opened within ${openMs} ms`,
-    })
-    return Effect.gen({ self: this }, function*() {
-      if (this.opening !== null) {
-        const late = yield* Effect.timeoutOption(Fiber.await(this.opening), openMs)
-        if (Option.isNone(late)) return yield* slow
-        this.opening = null
-        if (Exit.isSuccess(late.value)) yield* Effect.forkIn(Effect.ignore(late.value.value.seal), this.scope)
-      }
-      const fiber = yield* Effect.forkIn(this.parts.storage.create(...args), this.scope)
-      const exit = yield* Effect.timeoutOption(Fiber.await(fiber), openMs)
-      if (Option.isSome(exit)) return yield* exit.value
-      this.opening = fiber
-      return yield* slow
-    })
   }
 
   private seal(open: OpenFile): Effect.Effect<void> {
@@ -436,20 +392,6 @@ class RecorderWorker {
   trouble(): string {
     return this.lastError
   }
-}
-
-const without = (
-  file: SegmentFile,
-  gaps: ReadonlyArray<{ readonly startMs: EpochMs; readonly endMs: EpochMs | null }>,
-): ReadonlyArray<Interval> => {
-  const spans: Array<Interval> = []
-  let start = file.startMs
-  for (const gap of gaps) {
-    if (gap.startMs >= file.endMs || (gap.endMs ?? file.endMs) <= start) continue
-    if (gap.startMs > start) spans.push({ start, end: gap.startMs })
-    start = gap.endMs ?? file.endMs
-  }
-  return start < file.endMs ? [...spans, { start, end: file.endMs }] : spans
 }
 
 export const makeRecorder = Effect.fnUntraced(
