@@ -6,6 +6,8 @@ const root = new URL("..", import.meta.url).pathname
 export default defineConfig({
   root,
   test: {
+    // Rings that wait for processes and timers leave cores idle.
+    maxWorkers: 4,
     reporters: ["default"],
     projects: [
       {
