@@ -31,7 +31,10 @@ const verdict = (folder: Folder): StorageError | null => {
 
 /** Looks at a folder; stops its writers where it is no longer fit, reads it where it has just come. */
 export const probeFolder = Effect.fnUntraced(function*(room: Room, folder: Folder) {
+  const away = folder.state === "missing" || folder.state === "readOnly"
   yield* folder.probe(room.registry)
+  // What was written last, when the disk went, may not have reached it.
+  if (away && folder.accepts) folder.scanned = false
   const { detail, logged: before, state } = folder
   if (state !== before) {
     folder.logged = state

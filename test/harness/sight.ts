@@ -57,10 +57,11 @@ export const healthOf = async (node: NodeProcess): Promise<Readonly<Record<strin
   )
 }
 
-/** Since the recording was made, without what a person paused. */
+/** Since the recording was made; what a person paused is left out unless asked for. */
 export const gapsOf = async (
   node: NodeProcess,
   { createdMs, recordingId }: Recorded,
+  paused: "paused" | null = null,
 ): Promise<ReadonlyArray<LedgerSpan>> => {
   const query = `start=${new Date(createdMs - 1_000).toISOString()}&end=${new Date(Date.now() + 1_000).toISOString()}`
   const coverage = (await node.callSoon("GET", `/record/api/v1/recordings/${recordingId}/coverage?${query}`)) as {
@@ -74,7 +75,7 @@ export const gapsOf = async (
   }
   return coverage.gaps
     .map(({ cause, end, start }) => ({ startMs: Date.parse(start), endMs: Date.parse(end), cause }))
-    .filter(({ cause }) => cause !== "operator_paused")
+    .filter(({ cause }) => paused !== null || cause !== "operator_paused")
 }
 
 /** Types and causes of a recording's events, oldest first. */
