@@ -55,9 +55,10 @@ export const usePlayback = (
   const session = async (ms: number, speed: number): Promise<Playing> => {
     const now = Date.now()
     const wanted = ms + afterOf(speed)
-    // Key pictures are listed in long parts: a growing list would hold the newest ones back.
-    const end = wanted < now ? wanted : speed >= keyPictureSpeed ? now : null
-    const { uri } = await openReplay(token, ms - before, end ?? undefined, speed)
+    // Key pictures are listed in parts of many seconds, and only whole ones: near the present there may be none yet.
+    const keys = speed >= keyPictureSpeed && ms < now - minute
+    const end = wanted < now ? wanted : keys ? now : null
+    const { uri } = await openReplay(token, ms - before, end ?? undefined, keys ? speed : 1)
     return { uri, at: ms, end }
   }
 

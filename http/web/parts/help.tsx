@@ -37,6 +37,8 @@ export const Help = ({ onClose }: { readonly onClose: () => void }) => (
         </dl>
       </section>
     ))}
-    <p className="small muted">On the timeline, the wheel zooms, dragging moves, a click seeks.</p>
+    <p className="small muted" style={{ marginTop: ".8rem" }}>
+      On the timeline, the wheel zooms, dragging moves, a click seeks.
+    </p>
   </Modal>
 )

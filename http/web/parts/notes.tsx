@@ -96,6 +96,8 @@ export const Modal = (
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
+    // Where there is something to fill in or to answer, that comes before the sign that closes.
+    dialog.current?.querySelector<HTMLElement>("input, .actions button")?.focus()
   }, [])
   return (
     <dialog ref={dialog} aria-label={title} onClose={onClose}>
