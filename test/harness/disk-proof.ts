@@ -101,7 +101,10 @@ const suffer = async (stage: DiskStage, scene: Scene): Promise<void> => {
   const { reason } = scene.failed
   for (const recorded of recordings) {
     const { held, seen, tookMs } = await watch(
-      () => lookAt(node, recorded),
+      () => {
+        scene.press?.()
+        return lookAt(node, recorded)
+      },
       (sight) =>
         sight.state === "failed" && reason.test(sight.reason) && scene.causes.includes(sight.openGap?.cause ?? ""),
       seenWithinMs,

@@ -6,6 +6,8 @@ export interface Scene {
   readonly name: string
   readonly begin: () => void
   readonly end: () => void
+  /** Done again and again until it is seen. */
+  readonly press?: () => void
   /** Folders in trouble, and what is told of each. */
   readonly folders: Readonly<Record<string, RegExp>>
   /** Only folders that are written to can tell: one of them is enough. */
@@ -67,8 +69,9 @@ export const hang = (disks: ReadonlyArray<Disk>): Scene => ({
 })
 
 export const runFull = (disks: ReadonlyArray<Disk>): Scene => ({
-  name: "every disk is full",
+  name: "every disk is full, whatever retention deletes",
   begin: () => disks.forEach((disk) => disk.fill(0)),
+  press: () => disks.forEach((disk) => disk.fill(0)),
   end: () => disks.forEach((disk) => disk.relieve()),
   folders: all(disks, /^full: /),
   failed: { reason: /ENOSPC/ },

@@ -4,7 +4,7 @@
  * Invariant: `drop` leaves nothing mounted and nothing behind, whatever was done before.
  */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 
@@ -67,9 +67,12 @@ export class Disk {
     return bavail * bsize
   }
 
-  /** Takes space until so much is free. */
+  /** Takes space until so much is free; more and more where it is called again. */
   fill(freeBytes: number): void {
-    run("fallocate", "-l", String(Math.max(4096, this.freeBytes - freeBytes)), path.join(this.path, "ballast"))
+    const ballast = path.join(this.path, "ballast")
+    const taken = statSync(ballast, { throwIfNoEntry: false })?.size ?? 0
+    const more = this.freeBytes - freeBytes
+    if (more > 0) quietly(() => run("fallocate", "-l", String(taken + more), ballast))
   }
 
   relieve(): void {
