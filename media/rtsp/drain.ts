@@ -4,13 +4,13 @@
  *
  * Invariants
  * 1. There is one timer for each clock and interval, while at least one connection uses it.
- * 2. A connection that asked is resumed at the next tick, once.
+ * 2. A connection that asked reads at the next tick, once.
  */
 import { Clock, Effect, Fiber, type Scope } from "effect"
 
 export interface Drain {
-  /** Calls `resume` at the next tick. */
-  readonly wait: (resume: () => void) => void
+  /** Calls `read` at the next tick. */
+  readonly wait: (read: () => void) => void
 }
 
 interface Shared extends Drain {
@@ -25,11 +25,11 @@ const make = (everyMs: number) => {
   const tick = Effect.sync(() => {
     const due = waiting
     waiting = []
-    for (const resume of due) resume()
+    for (const read of due) read()
   })
   return {
-    wait: (resume: () => void) => {
-      waiting.push(resume)
+    wait: (read: () => void) => {
+      waiting.push(read)
     },
     loop: Effect.sleep(everyMs).pipe(Effect.andThen(tick), Effect.forever),
   }

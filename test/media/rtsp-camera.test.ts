@@ -279,6 +279,14 @@ describe("an end", () => {
       if (method === "PLAY") socket.end(stream(3))
       return method === "PLAY" ? null : undefined
     }],
+    ["closed in the middle", "closed", ({ method }, socket) => {
+      if (method === "PLAY") setTimeout(() => socket.end(), 100)
+      return method === "PLAY" ? { after: stream(3) } : undefined
+    }],
+    ["reset in the middle", "closed", ({ method }, socket) => {
+      if (method === "PLAY") setTimeout(() => socket.resetAndDestroy(), 100)
+      return method === "PLAY" ? { after: stream(3) } : undefined
+    }],
     ["RTCP BYE", "closed", ({ method }) =>
       method === "PLAY" ?
         { after: Buffer.concat([stream(3), interleaved(1, Buffer.from("81cb000100001234", "hex"))]) } :
@@ -290,10 +298,10 @@ describe("an end", () => {
     ],
   ]
   for (const [name, reason, script] of cases) {
-    it.live(`${name}: ${reason}`, () =>
+    it.live.each([0, 20])(`${name}: ${reason}, drained every %i ms`, (drainEveryMs) =>
       Effect.gen(function*() {
         const running = yield* camera(script)
-        const error = yield* failure(yield* watch(running.url, { requestTimeoutMs: 1000 }))
+        const error = yield* failure(yield* watch(running.url, { requestTimeoutMs: 1000, drainEveryMs }))
         assert.strictEqual(error.reason, reason, error.message)
         assert.include(error.message, `127.0.0.1:${running.port}/live`)
         while (running.sockets.size > 0) yield* Effect.sleep(5)
