@@ -1,6 +1,6 @@
 /** What storage and capture say of themselves in `/health/detailed`. */
 import type { HealthReporter } from "#actors/protocol/health.ts"
-import { RecorderSupervisor } from "#media/recorder.ts"
+import { RecorderSupervisor, type StreamStatus } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import { Effect } from "effect"
 
@@ -22,6 +22,10 @@ export const storageHealth: Effect.Effect<HealthReporter, never, Storage> = Effe
   }),
 }))
 
+/** Each reason once, and not all of a hundred cameras behind one broken switch. */
+const reasonsOf = (troubled: ReadonlyArray<StreamStatus>): string =>
+  [...new Set(troubled.map(({ health, reason }) => reason || health))].slice(0, 8).join("; ")
+
 /** Warns while a stream that should be there is not. */
 export const captureHealth: Effect.Effect<HealthReporter, never, RecorderSupervisor> = Effect.map(
   RecorderSupervisor,
@@ -39,7 +43,7 @@ export const captureHealth: Effect.Effect<HealthReporter, never, RecorderSupervi
       }
       return troubled.length === 0 ?
         { ...reading, status: "pass" as const } :
-        { ...reading, status: "warn" as const, output: troubled.map((status) => status.reason).slice(0, 8).join("; ") }
+        { ...reading, status: "warn" as const, output: reasonsOf(troubled) }
     }),
   }),
 )

@@ -176,7 +176,6 @@ export const makeJournal = Effect.fnUntraced(
           log.rewrite()
         } else tidy()
         grew.openUnsafe()
-        grew.closeUnsafe()
       },
       read: (position, limit) =>
         Effect.andThen(
@@ -193,8 +192,12 @@ export const makeJournal = Effect.fnUntraced(
         ),
       awaitEntry: (position) =>
         Effect.gen(function*() {
-          // One wake-up too many only looks again.
-          while (newest <= position || (kept.oldest() === undefined)) yield* grew.await
+          while (true) {
+            // Closed before it looks: what is appended from here on opens it again, however late the wait begins.
+            grew.closeUnsafe()
+            if (newest > position && kept.oldest() !== undefined) return
+            yield* grew.await
+          }
         }),
       acknowledge: (position) => {
         const upTo = Math.min(position, newest)
