@@ -27,10 +27,10 @@ export const conclude = async (
     await node.callSoon("POST", `/record/api/v1/recordings/${recordingId}/toggle`, { enabled: false })
   }
   const settleMs = await settle(url, disk, report, { whole: true })
-  report.check(
-    [...disk.files.values()].every((file) => file.sealed),
-    "a file is not sealed although nothing is recorded",
-  )
+  for (const file of disk.files.values()) {
+    const what = `${file.path} (${file.fragments.length} fragments, ${file.size} bytes)`
+    report.check(file.sealed, `${what} is not sealed although nothing is recorded`)
+  }
   const rows = await readRows(url)
   const verdicts: Array<Verdict> = []
   for (const [k, { createdMs, recordingId }] of recordings.entries()) {

@@ -25,9 +25,11 @@ export class Disk {
   async look(): Promise<void> {
     const there = new Set(listFootage(this.#folder))
     for (const [where, before] of this.files) {
-      if (there.has(where) || before.fragments.length === 0) continue
-      this.#report.fault(`${path.basename(where)} with ${before.fragments.length} fragments is gone`)
+      if (there.has(where)) continue
       this.files.delete(where)
+      // What was killed at birth holds nothing, and the next life clears it away.
+      const { length } = before.fragments
+      if (length > 0) this.#report.fault(`${path.basename(where)} with ${length} fragments is gone`)
     }
     const fresh = [...there].filter((where) => !this.checked.has(where))
     for (const where of fresh) {

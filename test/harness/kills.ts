@@ -26,8 +26,10 @@ export interface KillOptions {
   readonly settleEvery: number
 }
 
-/** A fragment, the picture that shows where it ends, and what rests in the socket (`NIGHTJAR_DRAIN_MS` and the way to the disk). */
-const lossBoundMs = 1_000 + frameMs + 60
+/** What rests in the socket (`NIGHTJAR_DRAIN_MS`), and a write on a disk that others keep busy as well. */
+const onTheWayMs = 60 + 100
+/** A fragment, the picture that shows where it ends, and what is on its way. */
+const lossBoundMs = 1_000 + frameMs + onTheWayMs
 
 const numbers = (seed: number): () => number => {
   let state = seed >>> 0
