@@ -83,7 +83,14 @@ describe("coverage", () => {
       assert.strictEqual(span[0]?.epoch ?? null, epochAt(facts, ms), `moment ${ms}`)
       if (missing[0] === undefined) continue
       const holding = facts.gaps.filter((one) => one.startMs <= ms && ms < (one.endMs ?? facts.expected.end))
-      const causes = holding.length > 0 ? holding.map((one) => one.cause) : ["starting", "node_down", "takeover"]
+      // What is missing right up to a disk's failure went with the disk.
+      const failures = facts.gaps.filter((one) =>
+        one.cause.startsWith("disk_") && one.startMs > ms &&
+        !spans.some(({ end, start }) => start < one.startMs && end > ms)
+      )
+      const causes = holding.length > 0 ?
+        holding.map((one) => one.cause) :
+        ["starting", "node_down", "takeover", ...failures.map((one) => one.cause)]
       assert.include(causes, missing[0].cause, `moment ${ms}`)
     }
   }, { arbitrary: { runs: 60 } })
@@ -138,6 +145,14 @@ describe("coverage", () => {
       { start: 4000, end: 5000, cause: "takeover" },
       { start: 6000, end: 10_000, cause: "node_down" },
     ])
+  })
+
+  it("puts what a disk had not yet kept down to its failure", () => {
+    const { gaps } = footage({
+      files: [file(0, 2000), file(6000, 10_000)],
+      gaps: [gap("a", 3000, 6000, "disk_error")],
+    })
+    assert.deepStrictEqual(gaps, [{ start: 2000, end: 6000, cause: "disk_error" }])
   })
 
   it("does not take rounding between files for a gap, but any entry of the ledger for one", () => {

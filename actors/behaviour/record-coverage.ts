@@ -128,11 +128,21 @@ const disjointGaps = (facts: FootageFacts): ReadonlyArray<Caused> => {
   return result
 }
 
+const ofDisk: ReadonlySet<GapCause> = new Set(["disk_error", "disk_full", "disk_slow"])
+
 /**
- * The cause of a missing span that no gap of the ledger explains. At the very beginning: the first picture had not come.
- * Between two owners: the change of owner. Otherwise the node that should have recorded was not there to say why.
+ * The cause of a missing span that no gap of the ledger explains. Right before a disk failed: what it had taken and not yet kept
+ * went with it. At the very beginning: the first picture had not come. Between two owners: the change of owner. Otherwise the node
+ * that should have recorded was not there to say why.
  */
-const unexplained = (missing: Interval, spans: ReadonlyArray<Span>, beginMs: EpochMs): GapCause => {
+const unexplained = (
+  missing: Interval,
+  spans: ReadonlyArray<Span>,
+  gaps: ReadonlyArray<Caused>,
+  beginMs: EpochMs,
+): GapCause => {
+  const failure = gaps.find((gap) => gap.start === missing.end && ofDisk.has(gap.cause))
+  if (failure !== undefined) return failure.cause
   if (missing.start === beginMs) return "starting"
   const before = spans.findLast((span) => span.end <= missing.start)
   const after = spans.find((span) => span.start >= missing.end)
@@ -159,7 +169,10 @@ export const footageOf = (
   const missing = subtract([facts.expected], union(spans))
   const known = disjointGaps(facts)
   const explained = intersect(known, missing)
-  const rest = subtract(missing, explained).map((hole) => ({ ...hole, cause: unexplained(hole, spans, facts.beginMs) }))
+  const rest = subtract(missing, explained).map((hole) => ({
+    ...hole,
+    cause: unexplained(hole, spans, known, facts.beginMs),
+  }))
   return { spans, gaps: joinSameCause([...explained, ...rest]) }
 }
 

@@ -18,6 +18,8 @@ export interface RetentionParts {
 }
 
 const everyMs = 60_000
+/** A folder that falls below its floor has half of the floor left: minutes, where footage alone fills it. */
+const lookEveryMs = 5_000
 /** A full folder is looked at no more often than this. */
 const atLeastMs = 2_000
 const dayMs = 86_400_000
@@ -36,8 +38,10 @@ export const runRetention = (parts: RetentionParts): Effect.Effect<never> => {
     yield* settleFiles(parts.storage, parts.journal)
     for (const [recordingId, limit] of limits) parts.ledgers.forget(recordingId, limit)
   })
+  const anyFull = Effect.map(parts.storage.usage, (folders) => folders.some(({ state }) => state === "full"))
+  const untilFull = Effect.sleep(lookEveryMs).pipe(Effect.andThen(anyFull), Effect.repeat({ until: (full) => full }))
   return Effect.gen(function*() {
-    yield* Effect.raceFirst(Effect.sleep(everyMs), parts.lowDisk.await)
+    yield* Effect.raceAllFirst([Effect.sleep(everyMs), parts.lowDisk.await, untilFull])
     parts.lowDisk.closeUnsafe()
     yield* Effect.catchCause(turn, (cause) => Effect.logError("Retention failed", cause))
     yield* Effect.sleep(atLeastMs)

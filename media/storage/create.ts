@@ -127,10 +127,12 @@ const createIn = Effect.fnUntraced(
   },
 )
 
-/** Best folder first. */
-const candidates = (room: Room): ReadonlyArray<Folder> =>
-  room.folders.filter((folder) => folder.accepts)
-    .sort((a, b) => Number(a.state === "slow") - Number(b.state === "slow") || b.room - a.room)
+/** Best folder first: in order, slow, below its floor. */
+const candidates = (room: Room): ReadonlyArray<Folder> => {
+  const rank = (folder: Folder) => folder.hasReserve ? 2 : folder.state === "slow" ? 1 : 0
+  return room.folders.filter((folder) => folder.accepts || folder.hasReserve)
+    .sort((a, b) => rank(a) - rank(b) || b.room - a.room)
+}
 
 /** No folder takes a file: the worst that can be mended by deleting comes first. */
 const refusal = (room: Room): StorageError => {
@@ -160,7 +162,7 @@ export const makeCreate = (room: Room): Storage["Service"]["create"] =>
       for (const folder of candidates(room)) {
         // A disk that went since the last probe has left an empty directory, and a file in it would hide behind the disk.
         yield* folder.probe(room.registry)
-        if (!folder.accepts) continue
+        if (!folder.accepts && !folder.hasReserve) continue
         const { channelId, epoch, nodeId, recordingId, recordingToken, streamId } = identity
         const description = {
           version: 1 as const,

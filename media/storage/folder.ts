@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A folder that does not answer never blocks a question about another: each probe runs by itself, at most one a folder.
- * 2. `missing`, `readOnly`, `error` and `full` refuse new files; a write error holds for {@link errorHoldMs} at least, so that a
+ * 2. `missing`, `readOnly`, `error` and `full` refuse new files (but see `hasReserve`); a write error holds for {@link errorHoldMs} at least, so that a
  *    failing disk is not tried again at once.
  */
 import { Clock, Effect } from "effect"
@@ -71,6 +71,16 @@ export class Folder {
   /** Free bytes above the floor. */
   get room(): number {
     return this.freeBytes - this.options.floorBytes
+  }
+
+  /** Less than half of the floor is free: what grows there ends, before the disk is full to the last byte. */
+  get spent(): boolean {
+    return this.freeBytes * 2 < this.options.floorBytes
+  }
+
+  /** Full by its floor alone: where there is no other folder, recording goes on between the floor and half of it while retention makes room. */
+  get hasReserve(): boolean {
+    return this.state === "full" && this.room < 0 && !this.spent
   }
 
   /** Marker and free space, now. */

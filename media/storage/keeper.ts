@@ -22,8 +22,7 @@ const verdict = (folder: Folder): StorageError | null => {
     case "readOnly":
       return error("disk_error", "EROFS")
     case "full":
-      // Between the floor and half of it retention has time to make room.
-      return folder.freeBytes * 2 < folder.options.floorBytes ? error("disk_full", "ENOSPC") : null
+      return folder.spent ? error("disk_full", "ENOSPC") : null
     default:
       return null
   }

@@ -4,7 +4,7 @@ import type { StorageOptions } from "#media/storage/live.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fragmentsFrom, identityOf, parameters } from "./made-up-files.ts"
 import { baseOf, eventually, everything, life, optionsIn, t0, temporary, write } from "./storage-life.ts"
@@ -152,6 +152,25 @@ describe("folders", () => {
         { name: "b", path: join(root, "b"), floorBytes: 0 },
       ],
     })
+
+  it.effect("between the floor and half of it take files where no other folder can", () =>
+    Effect.gen(function*() {
+      const root = yield* temporary
+      const { bavail, bsize } = statfsSync(root)
+      const free = bavail * bsize
+      yield* life(two(root, Math.floor(free * 1.5)), (storage) =>
+        Effect.gen(function*() {
+          const [a, b] = yield* storage.usage
+          assert.deepStrictEqual([a!.state, b!.state], ["full", "ok"])
+          assert.strictEqual((yield* write(storage, 1, t0, 2)).folder, "b")
+        }))
+      const alone = { folders: [{ name: "a", path: join(root, "a"), floorBytes: Math.floor(free * 1.5) }] }
+      yield* life(optionsIn(root, alone), (storage) =>
+        Effect.gen(function*() {
+          assert.strictEqual((yield* storage.usage)[0]!.state, "full")
+          assert.strictEqual((yield* write(storage, 1, t0 + 5_000, 2)).folder, "a")
+        }))
+    }))
 
   it.effect("below their floor take no file", () =>
     Effect.gen(function*() {
