@@ -78,9 +78,9 @@ export class Folder {
     return this.freeBytes * 2 < this.options.floorBytes
   }
 
-  /** Full by its floor alone: where there is no other folder, recording goes on between the floor and half of it while retention makes room. */
+  /** Full by its floor alone, of which three quarters are free: where there is no other folder, it still takes new files. */
   get hasReserve(): boolean {
-    return this.state === "full" && this.room < 0 && !this.spent
+    return this.state === "full" && this.room < 0 && this.freeBytes * 4 >= this.options.floorBytes * 3
   }
 
   /** Marker and free space, now. */

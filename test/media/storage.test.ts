@@ -153,18 +153,18 @@ describe("folders", () => {
       ],
     })
 
-  it.effect("between the floor and half of it take files where no other folder can", () =>
+  it.effect("a little below their floor take files where no other folder can", () =>
     Effect.gen(function*() {
       const root = yield* temporary
       const { bavail, bsize } = statfsSync(root)
       const free = bavail * bsize
-      yield* life(two(root, Math.floor(free * 1.5)), (storage) =>
+      yield* life(two(root, Math.floor(free * 1.2)), (storage) =>
         Effect.gen(function*() {
           const [a, b] = yield* storage.usage
           assert.deepStrictEqual([a!.state, b!.state], ["full", "ok"])
           assert.strictEqual((yield* write(storage, 1, t0, 2)).folder, "b")
         }))
-      const alone = { folders: [{ name: "a", path: join(root, "a"), floorBytes: Math.floor(free * 1.5) }] }
+      const alone = { folders: [{ name: "a", path: join(root, "a"), floorBytes: Math.floor(free * 1.2) }] }
       yield* life(optionsIn(root, alone), (storage) =>
         Effect.gen(function*() {
           assert.strictEqual((yield* storage.usage)[0]!.state, "full")
