@@ -5,7 +5,8 @@
  * Invariants
  * 1. What was missed (a slow moment, a database that was away) is written by the next round: each round compares everything
  *    with what was last written.
- * 2. At most one write in {@link quietTime}, whatever a camera does.
+ * 2. What has no row yet (a recording that is being brought back from the disk) is not written, and tried again.
+ * 3. At most one write in {@link quietTime}, whatever a camera does.
  */
 import { RecorderSupervisor } from "#media/recorder.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
@@ -23,7 +24,8 @@ interface Observed<A> {
   readonly idOf: (seen: A) => string
   /** Equal for what need not be written again. */
   readonly markOf: (seen: A) => string
-  readonly write: (changed: ReadonlyArray<A>) => Effect.Effect<void, DependencyUnavailable>
+  /** Answers the ids of those whose rows there are. */
+  readonly write: (changed: ReadonlyArray<A>) => Effect.Effect<ReadonlySet<string>, DependencyUnavailable>
 }
 
 /** Follows the supervisor for as long as the scope is open. */
@@ -36,9 +38,10 @@ export const writeObserved = <A>(
     const round = Effect.gen(function*() {
       const all = yield* seen
       const changed = all.filter((one) => written.get(idOf(one)) !== markOf(one))
-      if (changed.length > 0) yield* write(changed)
+      const done = changed.length > 0 ? yield* write(changed) : new Set<string>()
+      const absent = new Set(changed.map(idOf).filter((id) => !done.has(id)))
       written.clear()
-      for (const one of all) written.set(idOf(one), markOf(one))
+      for (const one of all) if (!absent.has(idOf(one))) written.set(idOf(one), markOf(one))
     }).pipe(
       // The next round writes it.
       Effect.catchTag("DependencyUnavailable", () => Effect.void),

@@ -261,25 +261,28 @@ const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
 
 const observing =
   (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements>) => (seen: ReadonlyArray<Observation>) =>
-    Effect.forEach(
-      Array.from({ length: Math.ceil(seen.length / observationBatch) }, (_, n) =>
-        seen.slice(n * observationBatch, (n + 1) * observationBatch)),
-      (batch) =>
-        answered(sql.withTransaction(Effect.gen(function*() {
-          const rows = yield* sql<{ readonly camera_id: CameraId }>`
+    Effect.map(
+      Effect.forEach(
+        Array.from(
+          { length: Math.ceil(seen.length / observationBatch) },
+          (_, n) => seen.slice(n * observationBatch, (n + 1) * observationBatch),
+        ),
+        (batch) =>
+          answered(sql.withTransaction(Effect.gen(function*() {
+            const rows = yield* sql<{ readonly id: string; readonly camera_id: CameraId }>`
           UPDATE camera_stream SET status = seen.status, reason = seen.reason, codec = coalesce(seen.codec, camera_stream.codec),
             width = coalesce(seen.width, camera_stream.width), height = coalesce(seen.height, camera_stream.height),
             audio_codec = CASE WHEN seen.codec IS NULL THEN camera_stream.audio_codec ELSE seen."audioCodec" END
           FROM jsonb_to_recordset(${JSON.stringify(batch)}::text::jsonb)
             AS seen ("streamId" uuid, status text, reason text, codec text, width integer, height integer, "audioCodec" text)
-          WHERE camera_stream.id = seen."streamId" RETURNING camera_stream.camera_id`
-          yield* Effect.forEach(
-            new Set(rows.map((row) => row.camera_id)),
-            parts.refreshStatus,
-            { discard: true },
-          )
-        }))),
-      { discard: true },
+          WHERE camera_stream.id = seen."streamId" RETURNING camera_stream.id, camera_stream.camera_id`
+            yield* Effect.forEach(new Set(rows.map((row) => row.camera_id)), parts.refreshStatus, { discard: true })
+            return rows.map((row) =>
+              row.id
+            )
+          }))),
+      ),
+      (written) => new Set(written.flat()),
     )
 
 export const cameraWrites = (sql: SqlClient.SqlClient) => {

@@ -92,7 +92,8 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly versions: (
     slots: ReadonlyArray<Slot>,
   ) => Read<ReadonlyArray<{ readonly id: CameraId; readonly slot: Slot; readonly version: number }>>
-  readonly observe: (seen: ReadonlyArray<Observation>) => Effect.Effect<void, DependencyUnavailable>
+  /** Answers whose rows there are. */
+  readonly observe: (seen: ReadonlyArray<Observation>) => Read<ReadonlySet<string>>
 }>()("nightjar/actors/CameraStore") {
   static readonly layer = Layer.effect(
     CameraStore,

@@ -104,7 +104,8 @@ export class RecordStore extends Context.Service<RecordStore, {
   readonly deleting: (slots: ReadonlyArray<Slot>, limit: number) => Read<ReadonlyArray<RecordingId>>
   /** Forgets a recording that was marked deleted, with everything that was kept of it. */
   readonly purge: (id: RecordingId) => Read<void>
-  readonly observe: (seen: ReadonlyArray<ObservedState>) => Read<void>
+  /** Answers whose rows there are. */
+  readonly observe: (seen: ReadonlyArray<ObservedState>) => Read<ReadonlySet<string>>
   readonly addEvents: (events: ReadonlyArray<NewEvent>) => Read<void>
   readonly events: (
     id: RecordingId,
@@ -288,12 +289,15 @@ const writing = (sql: SqlClient.SqlClient) => {
 
 const observing = (sql: SqlClient.SqlClient) => ({
   observe: (seen: ReadonlyArray<ObservedState>) =>
-    answered(Effect.asVoid(sql`
+    answered(Effect.map(
+      sql<{ readonly id: string }>`
       UPDATE recording SET state = seen.state, reason = seen.reason
       FROM jsonb_to_recordset(${
-      JSON.stringify(seen)
-    }::text::jsonb) AS seen ("recordingId" uuid, state text, reason text)
-      WHERE recording.id = seen."recordingId"`)),
+        JSON.stringify(seen)
+      }::text::jsonb) AS seen ("recordingId" uuid, state text, reason text)
+      WHERE recording.id = seen."recordingId" RETURNING recording.id`,
+      (rows) => new Set(rows.map((row) => row.id)),
+    )),
   addEvents: (events: ReadonlyArray<NewEvent>): Read<void> =>
     events.length === 0 ? Effect.void : answered(Effect.asVoid(sql`
       INSERT INTO recording_event (id, recording_id, node_id, type, at, data)

@@ -96,10 +96,11 @@ describe("capture of a simulated camera", () => {
           expect(supervisor.status(streamId)?.clockOffsetMs).toBeGreaterThan(80_000_000)
           expect(supervisor.status(streamId)?.reconnects).toBe(0)
 
+          const before = (yield* footage).files.length
           camera.show("main", "wide-800x352-25.h264")
           yield* until("the new size", () => supervisor.status(streamId)?.parameters?.video.width === 800)
           yield* Effect.sleep(3_000)
-          expect((yield* footage).files.length).toBe(2)
+          expect((yield* footage).files.length).toBeGreaterThan(before)
 
           yield* Effect.promise(async () => camera.freeze(null))
           yield* until("frozen", () => state(supervisor) === "degraded failed")
