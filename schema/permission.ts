@@ -5,48 +5,87 @@
  * 1. A permission is `resource:action`. The list below is complete: an endpoint cannot ask for one that is not in it.
  * 2. What no role grants is denied. `admin` grants everything, also permissions of later releases.
  * 3. A decision always tells its reason.
+ * 4. Resource groups only ever narrow: a role that was narrowed and has no group left reaches nothing.
  */
 import { Schema } from "effect"
 import type { UserId } from "./common.ts"
 
+/** What resource groups hold. A channel lies in its camera, a recording in its channel. */
+export const resourceKinds = ["camera", "channel", "recording", "layout", "file"] as const
+export const ResourceKind = Schema.Literals(resourceKinds)
+export type ResourceKind = typeof ResourceKind.Type
+
+/** A thing that may be in a resource group. */
+export interface ResourceRef {
+  readonly kind: ResourceKind
+  readonly id: string
+}
+
+/** `camera:<id>`: how sets of resources name one. */
+export type ResourceKey = `${ResourceKind}:${string}`
+export const resourceKey = ({ id, kind }: ResourceRef): ResourceKey => `${kind}:${id}`
+
+/** What resource groups narrow a permission to: cameras with their channels and recordings, layouts, files; `null`: nothing. */
+export type PermissionScope = "camera" | "layout" | "file" | null
+
+interface Definition<Scope extends PermissionScope> {
+  readonly description: string
+  /** Manages the product itself: asked for from a listed management address only, where such addresses are listed. */
+  readonly administrative: boolean
+  readonly scope: Scope
+}
+const general = (description: string): Definition<null> => ({ description, administrative: false, scope: null })
+const administrative = (description: string): Definition<null> => ({ description, administrative: true, scope: null })
+const of = <Scope extends "camera" | "layout" | "file">(scope: Scope, description: string): Definition<Scope> => ({
+  description,
+  administrative: false,
+  scope,
+})
+
 /** Every permission, with what it allows. */
 export const permissionDefinitions = {
-  "camera:read": "See cameras, channels, streams and their state",
-  "camera:write": "Add, change, reorder and delete cameras, channels and streams",
-  "camera:live": "Watch live pictures",
-  "camera:ptz": "Move cameras and manage presets and tours",
-  "camera:configure": "Change settings on the camera itself",
-  "recording:read": "See recordings, their state and their storage use",
-  "recording:write": "Create, change, start, stop and delete recordings",
-  "recording:search": "Search timelines, calendars and events",
-  "recording:replay": "Watch recorded pictures",
-  "recording:export": "Export clips",
-  "user:read": "See users, roles and sessions",
-  "user:write": "Manage users, roles and sessions",
-  "permission:read": "See permissions and resource groups",
-  "permission:write": "Manage permissions and resource groups",
-  "audit:read": "Read and export the audit log",
-  "notification:read": "See notifications and notification rules",
-  "notification:write": "Manage notification rules and channels",
-  "file:read": "See and download files",
-  "file:write": "Upload, change and delete files",
-  "analysis:read": "See analysis tasks, detections and their results",
-  "analysis:write": "Manage analysis tasks, detections and actions",
-  "dashboard:read": "See dashboards and layouts",
-  "dashboard:write": "Manage dashboards and layouts",
-  "proxy:use": "Open web pages of devices through the proxy",
-  "federation:read": "See nodes, protections and reroutes",
-  "federation:write": "Pair nodes, manage protections, take over and fail back",
-  "license:read": "See the licence",
-  "license:write": "Manage the licence",
-  "system:read": "See the health, the disks, the network and the settings of the node",
-  "system:write": "Change settings of the node, restart it, update it",
-  "system:metrics": "Read metrics",
+  "camera:read": of("camera", "See cameras, channels, streams and their state"),
+  "camera:write": of("camera", "Add, change, reorder and delete cameras, channels and streams"),
+  "camera:live": of("camera", "Watch live pictures"),
+  "camera:ptz": of("camera", "Move cameras and manage presets and tours"),
+  "camera:configure": of("camera", "Change settings on the camera itself"),
+  "recording:read": of("camera", "See recordings, their state and their storage use"),
+  "recording:write": of("camera", "Create, change, start, stop and delete recordings"),
+  "recording:search": of("camera", "Search timelines, calendars and events"),
+  "recording:replay": of("camera", "Watch recorded pictures"),
+  "recording:export": of("camera", "Export clips"),
+  "user:read": general("See users, roles and sessions"),
+  "user:write": administrative("Manage users, roles and sessions"),
+  "permission:read": general("See permissions and resource groups"),
+  "permission:write": administrative("Manage permissions and resource groups"),
+  "audit:read": general("Read and export the audit log"),
+  "audit:write": administrative("Change what is audited, and for how long it is kept"),
+  "notification:read": general("See notifications and notification rules"),
+  "notification:write": general("Manage notification rules and channels"),
+  "file:read": of("file", "See and download files"),
+  "file:write": of("file", "Upload, change and delete files"),
+  "analysis:read": of("camera", "See analysis tasks, detections and their results"),
+  "analysis:write": of("camera", "Manage analysis tasks, detections and actions"),
+  "dashboard:read": of("layout", "See dashboards and layouts"),
+  "dashboard:write": of("layout", "Manage dashboards and layouts"),
+  "proxy:use": of("camera", "Open web pages of devices through the proxy"),
+  "federation:read": general("See nodes, protections and reroutes"),
+  "federation:write": administrative("Pair nodes, manage protections, take over and fail back"),
+  "license:read": general("See the licence"),
+  "license:write": administrative("Manage the licence"),
+  "system:read": general("See the health, the disks, the network and the settings of the node"),
+  "system:write": administrative("Change settings of the node, restart it, update it"),
+  "system:metrics": general("Read metrics"),
 } as const
 
 export type Permission = keyof typeof permissionDefinitions
 export const permissionNames = Object.keys(permissionDefinitions) as ReadonlyArray<Permission>
 export const Permission = Schema.Literals(permissionNames)
+
+/** Permissions that resource groups narrow. */
+export type ScopedPermission = {
+  readonly [P in Permission]: (typeof permissionDefinitions)[P]["scope"] extends null ? never : P
+}[Permission]
 
 /** Roles that exist from the first start and cannot be deleted. `*` grants everything. */
 export const builtInRoles = {
@@ -92,10 +131,13 @@ export const builtInRoles = {
   { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }
 >
 
-/** What one role of a user grants: permission names or `*`. Unknown names (of a later release) grant nothing here. */
+/** What one role of a user grants. */
 export interface Grant {
   readonly role: string
+  /** Permission names or `*`. Unknown names (of another release) grant nothing here. */
   readonly permissions: ReadonlyArray<string>
+  /** What the role is narrowed to: the members of its resource groups and of all groups nested in them. */
+  readonly resources: "all" | ReadonlySet<ResourceKey>
 }
 
 /** A signed-in user: who from the access token, `grants` from the roles as this node last read them. */
@@ -116,16 +158,86 @@ export const Decision = Schema.Struct({
   allowed: Schema.Boolean,
   reason: Schema.String,
   via: Schema.Array(Schema.String),
-})
+}).annotate({ identifier: "Decision" })
 export type Decision = typeof Decision.Type
 
-/** Decides from what the principal holds. */
-export const decide = (principal: Principal, permission: Permission): Decision => {
+const grants = (grant: Grant, permission: Permission) =>
+  grant.permissions.includes("*") || grant.permissions.includes(permission)
+
+const contains = ({ resources }: Grant, keys: ReadonlyArray<ResourceKey>) =>
+  resources === "all" || keys.some((key) => resources.has(key))
+
+const rolesOf = (held: ReadonlyArray<Grant>) => held.map((grant) => grant.role)
+
+/**
+ * Decides from what the principal holds, in memory.
+ *
+ * `resource` is the thing and what contains it, in that order (a recording, its channel, its camera): a group with any of
+ * them covers the thing. An empty one is a thing that no group can contain. Without `resource` the question is whether any
+ * role grants the permission at all, whatever it is narrowed to. Permissions without a scope are never narrowed.
+ */
+export const decide = (
+  principal: Principal,
+  permission: Permission,
+  resource?: ReadonlyArray<ResourceRef>,
+): Decision => {
   if (principal.kind === "anonymous") return { allowed: false, reason: "Nobody is signed in", via: [] }
-  const via = principal.grants
-    .filter((grant) => grant.permissions.includes("*") || grant.permissions.includes(permission))
-    .map((grant) => grant.role)
-  return via.length === 0 ?
-    { allowed: false, reason: `None of the roles grants ${permission}`, via } :
-    { allowed: true, reason: `Granted by ${via.join(", ")}`, via }
+  const held = principal.grants.filter((grant) => grants(grant, permission))
+  if (held.length === 0) return { allowed: false, reason: `None of the roles grants ${permission}`, via: [] }
+  if (resource === undefined || permissionDefinitions[permission].scope === null) {
+    return { allowed: true, reason: `Granted by ${rolesOf(held).join(", ")}`, via: rolesOf(held) }
+  }
+  const keys = resource.map(resourceKey)
+  const via = rolesOf(held.filter((grant) => contains(grant, keys)))
+  if (via.length > 0) return { allowed: true, reason: `Granted by ${via.join(", ")}`, via }
+  const thing = resource[0]?.kind ?? "thing"
+  return {
+    allowed: false,
+    reason: `${rolesOf(held).join(", ")} ${
+      held.length === 1 ? "grants" : "grant"
+    } ${permission}, but no resource group of ${held.length === 1 ? "it" : "them"} contains this ${thing}`,
+    via: [],
+  }
+}
+
+/** Everything that a permission reaches, by kind of resource: what lists are filtered by. */
+export type Reach = "all" | { readonly [Kind in ResourceKind]: ReadonlySet<string> }
+
+const nowhere = () => ({
+  camera: new Set<string>(),
+  channel: new Set<string>(),
+  recording: new Set<string>(),
+  layout: new Set<string>(),
+  file: new Set<string>(),
+})
+
+/** Of the grants of a principal, which stay the same objects until what they say changes. */
+const reached = new WeakMap<ReadonlyArray<Grant>, Map<Permission, Reach>>()
+
+const reachOf = (held: ReadonlyArray<Grant>): Reach => {
+  const union = nowhere()
+  for (const { resources } of held) {
+    if (resources === "all") return "all"
+    for (const key of resources) {
+      const colon = key.indexOf(":")
+      union[key.slice(0, colon) as ResourceKind].add(key.slice(colon + 1))
+    }
+  }
+  return union
+}
+
+/**
+ * What the principal's roles let the permission reach: a thing is reached if it, or what contains it, is in the answer. Agrees
+ * with {@link decide}: `decide(p, x, [ref]).allowed` exactly where the answer is `all` or names `ref`.
+ */
+export const reach = (principal: Principal, permission: Permission): Reach => {
+  if (principal.kind === "anonymous") return nowhere()
+  const known = reached.get(principal.grants) ?? new Map<Permission, Reach>()
+  const before = known.get(permission)
+  if (before !== undefined) return before
+  const held = principal.grants.filter((grant) => grants(grant, permission))
+  const unscoped = permissionDefinitions[permission].scope === null
+  const made = unscoped && held.length > 0 ? "all" : reachOf(held)
+  reached.set(principal.grants, known.set(permission, made))
+  return made
 }

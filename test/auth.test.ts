@@ -37,7 +37,11 @@ const makeSigner = Effect.promise(async (): Promise<Signer> => {
 
 const trusting = (signers: ReadonlyArray<Signer>, ended: ReadonlyArray<string> = []): TokenTrust => ({
   keys: signers.map(({ jwk }) => ({ jwk, expiresAtMs: 90 * 86_400_000 })),
-  roles: [{ role: "viewer", permissions: ["camera:live"] }, { role: "admin", permissions: ["*"] }],
+  roles: [{ role: "viewer", permissions: ["camera:live"], resources: "all" }, {
+    role: "admin",
+    permissions: ["*"],
+    resources: "all",
+  }],
   endedSessions: new Set(ended),
 })
 
@@ -91,7 +95,7 @@ describe("an access token", () => {
       const user = yield* tokens.verify(yield* sign(signer))
       assert.strictEqual(user.userId, userId)
       assert.strictEqual(user.sessionId, sid)
-      assert.deepStrictEqual(user.grants, [{ role: "viewer", permissions: ["camera:live"] }])
+      assert.deepStrictEqual(user.grants, [{ role: "viewer", permissions: ["camera:live"], resources: "all" }])
     }))
 
   test("cannot be judged before the keys were read", () =>

@@ -24,7 +24,7 @@ export const principal = (role: keyof typeof builtInRoles): UserPrincipal => ({
   userId,
   username: role,
   sessionId: "0190163d-8694-7395-8ad4-5b8a3f3d0a02",
-  grants: [{ role, permissions: builtInRoles[role].permissions }],
+  grants: [{ role, permissions: builtInRoles[role].permissions, resources: "all" }],
 })
 
 /** The tokens `admin`, `operator` and `viewer` are good; all others are not. */
@@ -103,6 +103,7 @@ export const testHealth = healthLayer({ version: "1", releaseId: "0.0.0", servic
 export const serverOptions: ServerOptions = {
   host: "127.0.0.1",
   port: 0,
+  trustedProxies: [],
   dashboard: null,
   graceMs: 500,
   requestTimeoutMs: 30_000,

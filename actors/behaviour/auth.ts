@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
     })
     yield* tokens.trust({
       keys: rows.map((row) => ({ jwk: jwk(row.kid, row.publicX), expiresAtMs: row.expiresAt.getTime() })),
-      roles: yield* store.roles.grants(),
+      roles: (yield* store.roles.permissions()).map((role) => ({ ...role, resources: "all" as const })),
       endedSessions: new Set(yield* store.sessions.endedSince(nowMs - (lifetimes.accessToken + 60) * 1000)),
     })
   })

@@ -221,7 +221,7 @@ const roles = (sql: SqlClient.SqlClient) => ({
         discard: true,
       },
     ),
-  grants: () => sql<Grant>`SELECT name AS role, permissions FROM auth_role`,
+  permissions: () => sql<Pick<Grant, "role" | "permissions">>`SELECT name AS role, permissions FROM auth_role`,
 })
 
 /** Rows that serve no purpose any more: expired keys, sessions over for a week, used tokens of a week ago, old failures. */

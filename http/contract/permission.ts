@@ -10,6 +10,10 @@ export const PermissionDefinition = Schema.Struct({
   resource: Schema.String,
   action: Schema.String,
   description: Schema.String,
+  /** Asked for from a listed management address only, where such addresses are listed. */
+  administrative: Schema.Boolean,
+  /** What resource groups narrow it to; null: it is never narrowed. */
+  scope: Schema.NullOr(Schema.Literals(["camera", "layout", "file"])),
 }).annotate({ identifier: "PermissionDefinition" })
 
 export class PermissionGroup extends HttpApiGroup.make("permission")

@@ -8,7 +8,7 @@ import { PermissionGroup } from "../contract/permission.ts"
 
 const items = permissionNames.map((permission) => {
   const [resource = "", action = ""] = permission.split(":")
-  return { permission, resource, action, description: permissionDefinitions[permission] }
+  return { permission, resource, action, ...permissionDefinitions[permission] }
 })
 
 export const PermissionHandlers = HttpApiBuilder.group(
