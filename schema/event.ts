@@ -1,12 +1,22 @@
 /**
- * The one envelope of everything that happened: the members of CloudEvents 1.0 that the product uses, and the node.
+ * Everything that happened: one envelope (the members of CloudEvents 1.0 that the product uses, the node, the severity) and the
+ * registry of types.
  *
  * Invariants
  * 1. `type` is past tense and dotted (`recording.gap.opened`); `id` is unique, and the same when the same fact is told twice.
- * 2. `data` carries no secret.
+ * 2. `data` carries no secret; its shape is that of the registry.
+ * 3. Nobody sees an event without the permission that its type names, for the resource it happened to.
  */
 import { Schema } from "effect"
-import { Instant, NodeId } from "./common.ts"
+import { CameraId, ChannelId, Instant, NodeId, RecordingId, StreamId, UserId } from "./common.ts"
+import type { Permission } from "./permission.ts"
+
+export const Severity = Schema.Literals(["info", "warning", "critical"])
+export type Severity = typeof Severity.Type
+
+const severities = ["info", "warning", "critical"] as const
+export const atLeast = (severity: Severity, minimum: Severity): boolean =>
+  severities.indexOf(severity) >= severities.indexOf(minimum)
 
 export const EventEnvelope = Schema.Struct({
   id: Schema.String,
@@ -18,5 +28,227 @@ export const EventEnvelope = Schema.Struct({
   subject: Schema.String,
   data: Schema.Record(Schema.String, Schema.Json),
   nodeId: NodeId,
-})
+  severity: Severity,
+}).annotate({ identifier: "Event", description: "What happened: the members of CloudEvents 1.0, node and severity" })
 export type EventEnvelope = typeof EventEnvelope.Type
+
+/** One thing that an event is about, or what contains it: what permissions are asked for. */
+export const EventResource = Schema.Struct({
+  kind: Schema.Literals(["camera", "channel", "recording", "layout", "file"]),
+  id: Schema.String,
+})
+export type EventResource = typeof EventResource.Type
+
+interface TypeDefinition {
+  /** A few words for a person. */
+  readonly title: string
+  readonly description: string
+  /** Unless whoever tells it says otherwise. */
+  readonly severity: Severity
+  /** What one must hold to see it. */
+  readonly permission: Permission
+  /** Also a notification: counted as unread until somebody has read it. */
+  readonly notify: boolean
+  readonly data: Schema.Codec<{ readonly [member: string]: Schema.Json }, unknown>
+}
+
+const camera = Schema.Struct({
+  name: Schema.String,
+  cameraId: CameraId,
+  channelId: ChannelId,
+  streamId: StreamId,
+  /** `main` or `sub`. */
+  role: Schema.String,
+  /** One line for a person. */
+  reason: Schema.String,
+  /** Changes of state since the last event of this stream: more than 1 for one that flaps. */
+  changes: Schema.Int,
+})
+
+const gap = Schema.Struct({
+  recordingId: RecordingId,
+  cause: Schema.String,
+  detail: Schema.String,
+  start: Schema.String,
+  end: Schema.NullOr(Schema.String),
+  epoch: Schema.Int,
+})
+
+const folder = Schema.Struct({ name: Schema.String, path: Schema.String, state: Schema.String, detail: Schema.String })
+const node = Schema.Struct({ name: Schema.String })
+const away = Schema.Struct({ since: Schema.String })
+const signIn = Schema.Struct({ username: Schema.String, address: Schema.String })
+
+/** Every type of event. */
+export const eventTypes = {
+  "camera.online": {
+    title: "Camera online",
+    description: "A stream delivers pictures again, or for the first time",
+    severity: "info",
+    permission: "camera:read",
+    notify: true,
+    data: camera,
+  },
+  "camera.degraded": {
+    title: "Camera degraded",
+    description: "A stream delivers pictures, but with trouble",
+    severity: "warning",
+    permission: "camera:read",
+    notify: false,
+    data: camera,
+  },
+  "camera.offline": {
+    title: "Camera offline",
+    description: "A stream that should be there is not",
+    severity: "critical",
+    permission: "camera:read",
+    notify: true,
+    data: camera,
+  },
+  "camera.auth.failed": {
+    title: "Camera refuses sign-in",
+    description: "A camera does not take the user name and password it was given",
+    severity: "critical",
+    permission: "camera:read",
+    notify: true,
+    data: camera,
+  },
+  "recording.gap.opened": {
+    title: "Recording interrupted",
+    description: "From here on footage is missing; `cause` says why. What caused it is notified of by its own event",
+    severity: "warning",
+    permission: "recording:read",
+    notify: false,
+    data: gap,
+  },
+  "recording.gap.closed": {
+    title: "Recording resumed",
+    description: "Footage is recorded again; `start` and `end` are those of the gap",
+    severity: "info",
+    permission: "recording:read",
+    notify: false,
+    data: gap,
+  },
+  "storage.folder.failed": {
+    title: "Storage folder failed",
+    description: "A storage folder takes no footage: missing, read-only, broken or full",
+    severity: "critical",
+    permission: "system:read",
+    notify: true,
+    data: folder,
+  },
+  "storage.folder.slowed": {
+    title: "Storage folder slow",
+    description: "A disk does not keep up with what is to be written",
+    severity: "warning",
+    permission: "system:read",
+    notify: true,
+    data: folder,
+  },
+  "storage.folder.recovered": {
+    title: "Storage folder in order again",
+    description: "A storage folder that was in trouble takes footage again",
+    severity: "info",
+    permission: "system:read",
+    notify: true,
+    data: folder,
+  },
+  "node.started": {
+    title: "Node started",
+    description: "A node of the cluster has started",
+    severity: "info",
+    permission: "system:read",
+    notify: true,
+    data: node,
+  },
+  "node.stopped": {
+    title: "Node stopped",
+    description: "A node was ended in an orderly way",
+    severity: "warning",
+    permission: "system:read",
+    notify: true,
+    data: node,
+  },
+  "node.database.lost": {
+    title: "Database away",
+    description: "A node does not reach PostgreSQL; recording goes on. Told once it is back",
+    severity: "warning",
+    permission: "system:read",
+    notify: true,
+    data: away,
+  },
+  "node.database.restored": {
+    title: "Database back",
+    description: "A node reaches PostgreSQL again",
+    severity: "info",
+    permission: "system:read",
+    notify: true,
+    data: away,
+  },
+  "user.signin.failed": {
+    title: "Sign-in failed",
+    description: "Somebody gave a wrong name or password",
+    severity: "info",
+    permission: "user:read",
+    notify: false,
+    data: signIn,
+  },
+  "user.signin.locked": {
+    title: "Sign-in locked",
+    description: "After repeated failures an account or an address must wait",
+    severity: "warning",
+    permission: "user:read",
+    notify: true,
+    data: Schema.Struct({ username: Schema.String, address: Schema.String, retryAfterSeconds: Schema.Int }),
+  },
+  "session.terminated": {
+    title: "Session ended",
+    description: "A session was ended by somebody or by a rule; `reason` says which",
+    severity: "info",
+    permission: "user:read",
+    notify: false,
+    data: Schema.Struct({ userId: UserId, sessionId: Schema.String, reason: Schema.String }),
+  },
+} as const satisfies Record<string, TypeDefinition>
+
+export type EventType = keyof typeof eventTypes
+export const eventTypeNames = Object.keys(eventTypes) as ReadonlyArray<EventType>
+export const EventType = Schema.Literals(eventTypeNames)
+
+/** The type as this release knows it; null for one of another release. */
+export const eventTypeOf = (type: string): TypeDefinition | null =>
+  Object.hasOwn(eventTypes, type) ? eventTypes[type as EventType] : null
+
+/** Severity that a type has unless somebody says otherwise. */
+export const severityOf = (type: string): Severity => eventTypeOf(type)?.severity ?? "info"
+
+/** A fact on its way to the log. */
+export type EventDraft = {
+  readonly [T in EventType]: {
+    readonly type: T
+    /** Identifier of what it happened to. */
+    readonly subject: string
+    readonly data: (typeof eventTypes)[T]["data"]["Encoded"]
+    /** What it happened to and what contains that; empty: the whole system. */
+    readonly resource: ReadonlyArray<EventResource>
+    readonly severity?: Severity
+    /** When it happened, epoch milliseconds; now if left out. */
+    readonly timeMs?: number
+    /** Where the same fact may be told twice: the same each time, of {@link eventIdPattern}. */
+    readonly id?: string
+    /** Only for these users; everybody who may see it if left out. */
+    readonly audience?: ReadonlyArray<UserId>
+  }
+}[EventType]
+
+/** An identifier of an event: a UUIDv7, or one made from the fact. */
+export const eventIdPattern = /^[A-Za-z0-9._~:-]{1,128}$/
+
+/** An event as it is kept. */
+export interface StoredEvent {
+  /** Grows by the order of commits over all nodes; has holes. */
+  readonly position: number
+  readonly event: EventEnvelope
+  readonly resource: ReadonlyArray<EventResource>
+  readonly audience: ReadonlyArray<UserId> | null
+}

@@ -1,6 +1,6 @@
 /** Rows of the record tables and the models they make. */
 import type { CameraId, ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
-import type { EventEnvelope } from "#schema/event.ts"
+import { type EventEnvelope, severityOf } from "#schema/event.ts"
 import type { Slot } from "#schema/ownership.ts"
 import type { Recording, RecordingSettings } from "#schema/record-config.ts"
 import type { GapCause, LedgerGap, RecordingMode, RecordingState, SegmentFile, StreamRole } from "#schema/record.ts"
@@ -135,6 +135,7 @@ export const eventOf = (row: EventRow): EventEnvelope => ({
   subject: row.recording_id,
   data: row.data,
   nodeId: row.node_id,
+  severity: severityOf(row.type),
 })
 
 export interface SettingsRow {
