@@ -16,8 +16,10 @@ import {
   HttpServerResponse,
   HttpTraceContext,
 } from "effect/http"
+import type { IpNetwork } from "effect/net"
 import { CurrentRequest, problemContentType, problemOf, type RequestInfo } from "./contract/errors.ts"
 import { countRequest } from "./handlers/http.ts"
+import { callerOf } from "./server-forwarded.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -31,17 +33,26 @@ const newTraceId = Effect.map(
   (words) => words.map((word) => word.toString(16).padStart(8, "0")).join(""),
 )
 
-const describeRequest = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
-  const parent = HttpTraceContext.w3c(request.headers)
-  const traceId = Option.isSome(parent) ? parent.value.traceId : yield* newTraceId
-  return {
-    traceId,
-    path: pathOf(request.url),
-    address: Option.getOrElse(request.remoteAddress, () => ""),
-    secure: request.originalUrl.startsWith("https:"),
-    journal: { route: null, user: null, secretPath: false },
-  } satisfies RequestInfo
-})
+const describeRequest = Effect.fnUntraced(
+  function*(request: HttpServerRequest.HttpServerRequest, trustedProxies: ReadonlyArray<IpNetwork.IpNetwork>) {
+    const parent = HttpTraceContext.w3c(request.headers)
+    const traceId = Option.isSome(parent) ? parent.value.traceId : yield* newTraceId
+    const { address, contradiction, proxied, secure } = callerOf({
+      peer: Option.getOrElse(request.remoteAddress, () => ""),
+      encrypted: request.originalUrl.startsWith("https:"),
+      headers: request.headers,
+    }, trustedProxies)
+    const info = {
+      traceId,
+      path: pathOf(request.url),
+      address,
+      proxied,
+      secure,
+      journal: { route: null, user: null, secretPath: false },
+    } satisfies RequestInfo
+    return { info, contradiction }
+  },
+)
 
 /** A problem document for what no domain error tells. */
 export const problemResponse = (info: RequestInfo, options: {
@@ -154,6 +165,8 @@ const log = Effect.fnUntraced(
 )
 
 export interface AroundOptions {
+  /** Reverse proxies whose word on the caller counts. */
+  readonly trustedProxies: ReadonlyArray<IpNetwork.IpNetwork>
   readonly maxBodyBytes: ByteSize.ByteSize
   /** Answers what no route takes: files of the dashboard, 405, 404. */
   readonly unrouted: (
@@ -171,8 +184,11 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
   Effect.gen(function*() {
     const request = yield* HttpServerRequest.HttpServerRequest
     const startedMs = yield* Clock.currentTimeMillis
-    const info = yield* describeRequest(request)
-    const response = yield* routed.pipe(
+    const { contradiction, info } = yield* describeRequest(request, options.trustedProxies)
+    const answer = contradiction === null ?
+      routed :
+      Effect.succeed(problemResponse(info, { tag: "BadRequest", status: 400, detail: contradiction }))
+    const response = yield* answer.pipe(
       Effect.catchIf(isUnrouted, () => options.unrouted(request, info)),
       Effect.map((response) => told(info, response)),
       Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => fromCause(cause, info)),

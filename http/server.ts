@@ -7,6 +7,7 @@
  *    a request of `requestTimeoutMs` unless it streams.
  * 3. On shutdown it takes no new connection, lets running requests end for `graceMs`, then cuts the rest.
  */
+import { networkOf } from "#schema/auth-network.ts"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -21,6 +22,8 @@ import { makeUnrouted } from "./server-unrouted.ts"
 
 export interface ServerOptions extends ConventionOptions {
   readonly host: string
+  /** Networks (CIDR) of the reverse proxies whose word on the caller counts. */
+  readonly trustedProxies: ReadonlyArray<string>
   /** 0 takes a free one. */
   readonly port: number
   /** Folder of the built dashboard; `null` for none. */
@@ -101,7 +104,11 @@ export const routes = (options: ServerOptions) =>
     reference,
     HttpRouter.use((router) =>
       Effect.flatMap(makeUnrouted(options.dashboard), (unrouted) =>
-        router.addGlobalMiddleware(around({ unrouted, maxBodyBytes: ByteSize.bytes(options.maxBodyBytes) })))
+        router.addGlobalMiddleware(around({
+          unrouted,
+          maxBodyBytes: ByteSize.bytes(options.maxBodyBytes),
+          trustedProxies: options.trustedProxies.map(networkOf).filter((network) => network !== null),
+        })))
     ),
   ).pipe(Layer.provide(AllHandlers), Layer.provide(AccessControlLive), Layer.provide(conventionsLayer(options)))
 

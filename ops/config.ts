@@ -7,6 +7,7 @@
  * 2. A bad value stops the start with one line that names the variable; the value of a secret is never in it.
  * 3. Layers take typed options made from {@link Settings}; none of them reads the environment.
  */
+import { networkOf } from "#schema/auth-network.ts"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { hostname } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
@@ -81,6 +82,14 @@ const folders: Reader<ReadonlyArray<FolderSetting>> = (text) => {
   return Result.succeed(found)
 }
 
+const networks: Reader<ReadonlyArray<string>> = (text) => {
+  const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
+  const wrong = parts.find((part) => networkOf(part) === null)
+  return wrong === undefined ?
+    Result.succeed(parts) :
+    Result.fail(`expected addresses or networks such as 10.0.0.0/8, separated by commas; ${wrong} is none`)
+}
+
 const setting = <A>(
   name: Setting<A>["name"],
   fallback: string,
@@ -98,6 +107,12 @@ const settings = {
     "8080",
     integer(0, 65_535, ""),
     "Port of the HTTP server; 0 takes a free one",
+  ),
+  trustedProxies: setting(
+    "NIGHTJAR_TRUSTED_PROXIES",
+    "",
+    networks,
+    "Reverse proxies whose word on the caller's address and scheme counts: addresses or networks, separated by commas",
   ),
   rtspPort: setting(
     "NIGHTJAR_RTSP_PORT",
@@ -268,8 +283,8 @@ const shown = (value: unknown): string => {
   if (value === null) return ""
   if (Redacted.isRedacted(value)) return "set"
   if (!Array.isArray(value)) return String(value)
-  return (value as ReadonlyArray<FolderSetting>)
-    .map((folder) => `${folder.name}=${folder.path}:${folder.floorBytes / gib}`).join(",")
+  return (value as ReadonlyArray<FolderSetting | string>)
+    .map((one) => typeof one === "string" ? one : `${one.name}=${one.path}:${one.floorBytes / gib}`).join(",")
 }
 
 /** Every setting with its meaning, default and the value in force. */

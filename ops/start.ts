@@ -128,6 +128,7 @@ const http = (settings: Settings) => {
   return serverLayer({
     host: settings.httpHost,
     port: settings.httpPort,
+    trustedProxies: settings.trustedProxies,
     dashboard: dashboardFolder,
     graceMs,
     requestTimeoutMs: settings.requestTimeoutMs,

@@ -19,8 +19,10 @@ export interface RequestInfo {
   readonly traceId: string
   /** The path that was asked for, without the query. */
   readonly path: string
-  /** Address of the peer, without port; empty when unknown. */
+  /** Address of the caller behind trusted proxies, in its one text; empty when unknown. */
   readonly address: string
+  /** A proxy speaks for the caller, trusted or not. */
+  readonly proxied: boolean
   /** The connection is encrypted as seen by the browser. */
   readonly secure: boolean
   /** What is learnt on the way, for the access log and the metrics; the only part that changes. */

@@ -6,24 +6,15 @@
  * 2. An endpoint without an access rule is denied.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { isLoopback } from "#schema/auth-network.ts"
 import { anonymous, decide } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 
-const loopback = /^(127\.|::1$|::ffff:127\.)/
-
-/** A peer on this machine that speaks for itself: a reverse proxy adds one of these headers. */
-const fromThisMachine = Effect.gen(function*() {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  const info = yield* CurrentRequest
-  const proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].some((name) =>
-    request.headers[name] !== undefined
-  )
-  return info !== null && loopback.test(info.address) && !proxied
-})
+/** A caller on this machine that no proxy speaks for. */
+const fromThisMachine = Effect.map(CurrentRequest, (info) => info !== null && isLoopback(info.address) && !info.proxied)
 
 export const AccessControlLive = Layer.effect(
   AccessControl,
