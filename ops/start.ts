@@ -5,6 +5,7 @@
  * 1. A bad setting or an unusable data folder ends the start with one line; everything else is waited for.
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
+import { ManagementAccessLive } from "#actors/behaviour/auth-network.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
@@ -69,7 +70,11 @@ const recorder = (settings: Settings) =>
     drivers,
     session: { drainEveryMs: settings.drainMs },
     recorder: { rotateMs: settings.fileMinutes * 60_000 },
-  }).pipe(Layer.provideMerge(storage(settings)), Layer.provideMerge(AccessTokensLive), Layer.provide(NodePath.layer))
+  }).pipe(
+    Layer.provideMerge(storage(settings)),
+    Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
+    Layer.provide(NodePath.layer),
+  )
 
 const firstStart = (made: { readonly username: string; readonly password: Redacted.Redacted | null }) =>
   made.password === null ?

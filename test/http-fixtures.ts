@@ -1,5 +1,6 @@
 /** Services without a database, for tests of the HTTP floor. */
 import { healthLayer } from "#actors/behaviour/health.ts"
+import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -8,6 +9,7 @@ import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
+import { checkOrigin } from "#schema/auth-network.ts"
 import { UserId } from "#schema/common.ts"
 import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
@@ -60,6 +62,12 @@ export const noAuth = authWith({})
 export const unaskedService = <I, S extends object>(tag: Context.Key<I, S>): Layer.Layer<I> =>
   Layer.succeed(tag, new Proxy<S>({} as S, { get: () => unasked }))
 
+/** No management address is listed. */
+export const anywhere = Layer.succeed(ManagementAccess, {
+  check: (origin) => Effect.succeed(checkOrigin([], origin)),
+  know: () => Effect.void,
+})
+
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
   unaskedService(Cameras),
@@ -69,6 +77,8 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Search),
   unaskedService(Replays),
   unaskedService(Hls),
+  unaskedService(ManagementIps),
+  anywhere,
 )
 
 /** Keeps answers in memory. */

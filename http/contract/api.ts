@@ -6,6 +6,7 @@
  * 2. The id is that of `nightjar`, the root that handlers are written against.
  */
 import { OpenApi } from "effect/http-api"
+import { NetworkGroup } from "./auth-network.ts"
 import { AuthGroup } from "./auth.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
@@ -21,6 +22,7 @@ const groups = nightjar
   .add(HealthGroup)
   .add(HttpGroup)
   .add(AuthGroup)
+  .add(NetworkGroup)
   .add(PermissionGroup)
   .add(CameraGroup)
   .add(RecordGroup)

@@ -4,10 +4,12 @@
  * Invariants
  * 1. The decision is made before anything of the request is decoded: 401 and 403 tell nothing of the input.
  * 2. An endpoint without an access rule is denied.
+ * 3. An administrative permission is of use from a listed management address only, where such addresses are listed.
  */
+import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
-import { anonymous, decide } from "#schema/permission.ts"
+import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
@@ -16,10 +18,13 @@ import { CurrentRequest } from "../contract/errors.ts"
 /** A caller on this machine that no proxy speaks for. */
 const fromThisMachine = Effect.map(CurrentRequest, (info) => info !== null && isLoopback(info.address) && !info.proxied)
 
+const origin = Effect.map(CurrentRequest, (info) => ({ address: info?.address ?? "", proxied: info?.proxied ?? true }))
+
 export const AccessControlLive = Layer.effect(
   AccessControl,
   Effect.gen(function*() {
     const tokens = yield* AccessTokens
+    const management = yield* ManagementAccess
 
     const principalOf = Effect.fnUntraced(function*(credential: Redacted.Redacted) {
       const principal = yield* tokens.verify(credential)
@@ -39,6 +44,10 @@ export const AccessControlLive = Layer.effect(
       if (rule === "signedIn") return principal
       const decision = decide(principal, rule)
       if (!decision.allowed) return yield* new Forbidden({ message: decision.reason })
+      if (permissionDefinitions[rule].administrative) {
+        const from = yield* management.check(yield* origin)
+        if (!from.allowed) return yield* new Forbidden({ message: `${rule} is administrative: ${from.reason}` })
+      }
       return principal
     })
 

@@ -1,5 +1,6 @@
 /** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
 import { Layer } from "effect"
+import { NetworkHandlers } from "./auth-network.ts"
 import { AuthHandlers } from "./auth.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
@@ -13,6 +14,7 @@ export const AllHandlers = Layer.mergeAll(
   HealthHandlers,
   HttpHandlers,
   AuthHandlers,
+  NetworkHandlers,
   PermissionHandlers,
   CameraHandlers,
   RecordHandlers,

@@ -2,6 +2,7 @@
  * The services that handlers ask for and that come late, because they need the database: one layer, so that HTTP serves from
  * the first second. A slice adds its service here.
  */
+import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -13,6 +14,7 @@ import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
+  lateLayer(ManagementIps),
   lateLayer(Idempotency),
   lateLayer(Cameras),
   lateLayer(StreamAccess),

@@ -1,0 +1,81 @@
+/** The auth service: which addresses may administer, the mail server, the second factor. */
+import {
+  IpCheck,
+  ManagementIp,
+  ManagementIpId,
+  ManagementIpNotFound,
+  ManagementIpsFull,
+  ManagementIpTaken,
+  ManagementIpUpdate,
+  NewManagementIp,
+  WouldLockOut,
+} from "#schema/auth-network.ts"
+import { Page } from "#schema/common.ts"
+import { InvalidCursor, VersionConflict } from "#schema/problem.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { access, AccessControl, Conventions } from "./access.ts"
+import { created, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { problems } from "./errors.ts"
+
+const base = "/auth/api/v1"
+const doc = (summary: string, description?: string) =>
+  OpenApi.annotations(description === undefined ? { summary } : { summary, description })
+
+const id = { id: ManagementIpId }
+const lockOut = "A change that would lock its author out is refused (409 `would_lock_out`) unless `force` is true."
+
+const ips = [
+  HttpApiEndpoint.get("ips", `${base}/settings/ips`, {
+    query: pageQuery,
+    success: Page(ManagementIp),
+    error: problems(InvalidCursor),
+  }).annotateMerge(access("user:read")).annotateMerge(
+    doc(
+      "List management IPs",
+      "Networks from which administrative permissions may be used. While no entry is enabled there is no restriction; a call from the machine itself that no proxy speaks for is always let in.",
+    ),
+  ),
+  HttpApiEndpoint.post("addIp", `${base}/settings/ips`, {
+    headers: idempotencyKey,
+    payload: NewManagementIp,
+    success: created(ManagementIp),
+    error: problems(ManagementIpTaken, ManagementIpsFull, WouldLockOut),
+  }).annotateMerge(access("user:write")).annotateMerge(doc("Register a management IP", lockOut)),
+  HttpApiEndpoint.get("ip", `${base}/settings/ips/:id`, {
+    params: id,
+    success: versioned(ManagementIp),
+    error: problems(ManagementIpNotFound),
+  }).annotateMerge(access("user:read")).annotateMerge(doc("Get a management IP")),
+  HttpApiEndpoint.put("updateIp", `${base}/settings/ips/:id`, {
+    params: id,
+    headers: ifMatch,
+    payload: ManagementIpUpdate,
+    success: versioned(ManagementIp),
+    error: problems(ManagementIpNotFound, ManagementIpTaken, WouldLockOut, VersionConflict),
+  }).annotateMerge(access("user:write")).annotateMerge(doc("Update a management IP", lockOut)),
+  HttpApiEndpoint.delete("removeIp", `${base}/settings/ips/:id`, {
+    params: id,
+    headers: ifMatch,
+    query: { force: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+    success: HttpApiSchema.NoContent,
+    error: problems(ManagementIpNotFound, WouldLockOut, VersionConflict),
+  }).annotateMerge(access("user:write")).annotateMerge(doc("Delete a management IP", lockOut)),
+  HttpApiEndpoint.get("ipCheck", `${base}/auth/ip-check`, { success: IpCheck })
+    .annotateMerge(access("signedIn")).annotateMerge(
+      doc(
+        "Check the management access IP",
+        "Whether the caller could use administrative permissions from where it is, why, and by which entry.",
+      ),
+    ),
+] as const
+
+export class NetworkGroup extends HttpApiGroup.make("network")
+  .add(...ips)
+  .middleware(Conventions)
+  .middleware(AccessControl)
+  .annotateMerge(OpenApi.annotations({
+    title: "Network",
+    description: "Which addresses may administer.",
+  }))
+{}
