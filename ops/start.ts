@@ -7,6 +7,7 @@
  */
 import { ManagementAccessLive } from "#actors/behaviour/auth-network.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
+import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
@@ -16,6 +17,7 @@ import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
+import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -113,6 +115,7 @@ const control = (settings: Settings) => {
     Layer.provideMerge(
       Layer.mergeAll(authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }), idempotencyLayer),
     ),
+    Layer.provideMerge(Layer.mergeAll(trustLayer(), RoleReaches.layer)),
   )
 }
 

@@ -131,13 +131,18 @@ export const builtInRoles = {
   { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }
 >
 
+/** Some resources: to ask for one, and to go through all. */
+export interface ResourceSet extends Iterable<ResourceKey> {
+  readonly has: (key: ResourceKey) => boolean
+}
+
 /** What one role of a user grants. */
 export interface Grant {
   readonly role: string
   /** Permission names or `*`. Unknown names (of another release) grant nothing here. */
   readonly permissions: ReadonlyArray<string>
   /** What the role is narrowed to: the members of its resource groups and of all groups nested in them. */
-  readonly resources: "all" | ReadonlySet<ResourceKey>
+  readonly resources: "all" | ResourceSet
 }
 
 /** A signed-in user: who from the access token, `grants` from the roles as this node last read them. */

@@ -1,7 +1,9 @@
 /** Identity from outside: a server on a socket, a real PostgreSQL behind it, and `fetch`. */
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
+import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
+import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { Late, lateLayer } from "#actors/protocol/late.ts"
@@ -47,6 +49,7 @@ const startControl = Effect.fnUntraced(function*(options: {
     }),
     idempotencyLayer,
   ).pipe(
+    Layer.provide([trustLayer(), RoleReaches.layer]),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 4 })),
     Layer.provide(Layer.succeed(AccessTokens, options.tokens)),
     Layer.provide(Vaults.layer({ dataFolder: options.vaultFolder, masterKey: null })),

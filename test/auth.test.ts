@@ -4,7 +4,7 @@ import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
 import { waitAfter } from "#actors/store/auth-throttle.ts"
 import { lifetimes, type PublicJwk } from "#schema/auth.ts"
-import { anonymous, decide, type Permission, permissionNames } from "#schema/permission.ts"
+import { anonymous, decide, type Permission, permissionNames, type ResourceKey } from "#schema/permission.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -42,6 +42,7 @@ const trusting = (signers: ReadonlyArray<Signer>, ended: ReadonlyArray<string> =
     permissions: ["*"],
     resources: "all",
   }],
+  users: { roles: new Map([[userId, ["viewer"]]]), complete: true },
   endedSessions: new Set(ended),
 })
 
@@ -96,6 +97,39 @@ describe("an access token", () => {
       assert.strictEqual(user.userId, userId)
       assert.strictEqual(user.sessionId, sid)
       assert.deepStrictEqual(user.grants, [{ role: "viewer", permissions: ["camera:live"], resources: "all" }])
+    }))
+
+  test("of a user who is gone is refused; roles are those of now, whatever the token says", () =>
+    Effect.gen(function*() {
+      const tokens = yield* AccessTokens
+      const signer = yield* makeSigner
+      const users = (held: ReadonlyArray<readonly [string, ReadonlyArray<string>]>, complete = true) =>
+        tokens.trust({ ...trusting([signer]), users: { roles: new Map(held), complete } })
+      const token = yield* sign(signer)
+      const roles = Effect.map(tokens.verify(token), (user) => user.grants.map((grant) => grant.role))
+      yield* users([[userId, ["admin"]]])
+      assert.deepStrictEqual(yield* roles, ["admin"])
+      yield* users([[userId, []]])
+      assert.deepStrictEqual(yield* roles, [])
+      yield* users([])
+      yield* refuses(token, "nobody knows the user any more")
+      yield* users([], false)
+      assert.deepStrictEqual(yield* roles, ["viewer"], "more users than are kept")
+    }))
+
+  test("gets the same grants from what has not changed", () =>
+    Effect.gen(function*() {
+      const tokens = yield* AccessTokens
+      const signer = yield* makeSigner
+      const token = yield* sign(signer)
+      const grants = Effect.map(tokens.verify(token), (user) => user.grants)
+      yield* tokens.trust(trusting([signer]))
+      const before = yield* grants
+      yield* tokens.trust(trusting([signer]))
+      assert.strictEqual(yield* grants, before)
+      const narrowed = { role: "viewer", permissions: ["camera:live"], resources: new Set<ResourceKey>() }
+      yield* tokens.trust({ ...trusting([signer]), roles: [narrowed] })
+      assert.deepStrictEqual(yield* grants, [narrowed])
     }))
 
   test("cannot be judged before the keys were read", () =>

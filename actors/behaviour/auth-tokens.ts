@@ -3,16 +3,16 @@
  *
  * Invariants
  * 1. Only `alg: EdDSA` and `typ: at+jwt` with our issuer and audience pass, whatever the token's own header asks for.
- * 2. No query per token. A token of a session that ended is refused; the list of those is as fresh as the last
- *    `trust`, which the database's side sends every two seconds. While the database is away the last list holds, so a valid
- *    unexpired token still verifies.
+ * 2. No query per token. A token of a session that ended, or of a user who may not sign in, is refused, and roles are those
+ *    that the user holds now, whatever the token says: as fresh as the last `trust`. While the database is away that holds,
+ *    so a valid unexpired token still verifies.
  * 3. At most {@link remembered} verified tokens are remembered to spare the signature's cost; expiry and ended sessions are
  *    looked at every time.
  */
 import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
 import { lifetimes } from "#schema/auth.ts"
 import { UserId, Uuid7 } from "#schema/common.ts"
-import type { UserPrincipal } from "#schema/permission.ts"
+import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
 import { Clock, Effect, Layer, Redacted, Schema } from "effect"
 import { type CryptoKey, importJWK, type JWTPayload, jwtVerify } from "jose"
@@ -44,6 +44,10 @@ const refused = new Unauthenticated({ message: "The access token is missing, exp
 
 interface Trusted {
   readonly trust: TokenTrust
+  /** What the roles grant; the same objects as before where nothing of them changed, so that what is computed of them stays. */
+  readonly grants: ReadonlyMap<string, Grant>
+  /** Grants of the holders of some roles, by their names; made when first asked for, {@link remembered} at most. */
+  readonly held: Map<string, ReadonlyArray<Grant>>
   readonly keys: ReadonlyMap<string, { readonly key: CryptoKey | Uint8Array; readonly expiresAtMs: number }>
 }
 
@@ -55,8 +59,32 @@ const importKeys = (trust: TokenTrust, before: Trusted | null) =>
         Effect.map(Effect.promise(() => importJWK(jwk, "EdDSA")), (key) => [jwk.kid, { key, expiresAtMs }] as const) :
         Effect.succeed([jwk.kid, known] as const)
     }),
-    (entries): Trusted => ({ trust, keys: new Map(entries) }),
+    (entries): Trusted => ({ trust, keys: new Map(entries), ...grantsOf(trust, before) }),
   )
+
+const same = (a: Grant | undefined, b: Grant): a is Grant =>
+  a !== undefined && a.resources === b.resources && a.permissions.join() === b.permissions.join()
+
+const grantsOf = (trust: TokenTrust, before: Trusted | null): Pick<Trusted, "grants" | "held"> => {
+  const grants = new Map(trust.roles.map((grant) => {
+    const known = before?.grants.get(grant.role)
+    return [grant.role, same(known, grant) ? known : grant]
+  }))
+  const unchanged = before !== null && grants.size === before.grants.size &&
+    [...grants].every(([role, grant]) => before.grants.get(role) === grant)
+  return { grants, held: unchanged ? before.held : new Map<string, ReadonlyArray<Grant>>() }
+}
+
+/** What the holder of these roles holds. */
+const heldBy = (roles: ReadonlyArray<string>, { grants, held }: Trusted): ReadonlyArray<Grant> => {
+  const name = roles.join("\n")
+  const known = held.get(name)
+  if (known !== undefined) return known
+  const made = roles.flatMap((role) => grants.get(role) ?? [])
+  if (held.size >= remembered) held.delete(held.keys().next().value!)
+  held.set(name, made)
+  return made
+}
 
 export const AccessTokensLive = Layer.sync(AccessTokens, () => {
   let trusted: Trusted | null = null
@@ -92,13 +120,18 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
       ),
     )
 
-  const principal = (claims: Claims, { trust }: Trusted): UserPrincipal => ({
-    kind: "user",
-    userId: claims.sub,
-    username: claims.name,
-    sessionId: claims.sid,
-    grants: trust.roles.filter((grant) => claims.roles.includes(grant.role)),
-  })
+  const principal = (claims: Claims, state: Trusted): UserPrincipal | null => {
+    const { complete, roles } = state.trust.users
+    const held = roles.get(claims.sub) ?? (complete ? null : claims.roles)
+    if (held === null) return null
+    return {
+      kind: "user",
+      userId: claims.sub,
+      username: claims.name,
+      sessionId: claims.sid,
+      grants: heldBy(held, state),
+    }
+  }
 
   const present = Effect.suspend(() =>
     trusted === null ?
@@ -121,7 +154,7 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
         verified.delete(token)
         return yield* refused
       }
-      return principal(claims, state)
+      return principal(claims, state) ?? (yield* refused)
     }),
     jwks: Effect.gen(function*() {
       const { trust } = yield* present

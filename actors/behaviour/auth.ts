@@ -4,9 +4,11 @@
  * Invariants
  * 1. A refresh token that comes a second time ends its session: one of the two who hold it stole it (RFC 9700, section 4.14).
  * 2. Every password check, also those of a signed-in user, counts against the throttle of the account and of the address.
- * 3. A session that ends is refused on this node before the call answers, on the others within {@link trustEvery}.
+ * 3. A session that ends is refused on this node before the call answers, on the others within moments (`Trust`).
  */
-import { AccessTokens, Auth, type Caller, type SignedIn } from "#actors/protocol/auth.ts"
+import { Trust } from "#actors/protocol/auth-trust.ts"
+import { AccessTokens, Auth, type Caller, type SignedIn, type TokenTrust } from "#actors/protocol/auth.ts"
+import { RoleReach } from "#actors/protocol/permission.ts"
 import {
   InvalidCredentials,
   InvalidRefreshToken,
@@ -21,11 +23,13 @@ import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { Unauthenticated, VersionConflict } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { createHash, randomBytes } from "node:crypto"
 import { answered } from "../store/answer.ts"
 import { AuthThrottleStore } from "../store/auth-throttle.ts"
+import { AuthTrustStore } from "../store/auth-trust.ts"
 import { AuthStore, usernameKey, type UserRow } from "../store/auth.ts"
 import { signAccessToken, type SigningKey, signingKey } from "./auth-keys.ts"
 import { makePasswords } from "./auth-passwords.ts"
@@ -39,8 +43,6 @@ export interface AuthOptions {
   ) => Effect.Effect<void>
 }
 
-/** How often keys, roles and ended sessions are read again. */
-const trustEvery = "2 seconds"
 const pruneEvery = "1 hour"
 const accountFree = 5
 /** Behind one address there may be a whole office. */
@@ -74,9 +76,13 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const store = yield* AuthStore
   const throttle = yield* AuthThrottleStore
   const tokens = yield* AccessTokens
+  const trust = yield* Trust
+  const trusted = yield* AuthTrustStore
+  const reach = yield* RoleReach
   const vault = yield* Vault
   const passwords = yield* makePasswords
   let signer: SigningKey | null = null
+  let known: TokenTrust | null = null
 
   const readTrust = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
@@ -89,19 +95,25 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       alg: "EdDSA",
       use: "sig",
     })
-    yield* tokens.trust({
+    const narrowed = yield* reach.read
+    known = {
       keys: rows.map((row) => ({ jwk: jwk(row.kid, row.publicX), expiresAtMs: row.expiresAt.getTime() })),
-      roles: (yield* store.roles.permissions()).map((role) => ({ ...role, resources: "all" as const })),
+      roles: (yield* store.roles.permissions()).map((one) => ({
+        ...one,
+        resources: narrowed.get(one.role) ?? "all",
+      })),
+      users: yield* trusted.users,
       endedSessions: new Set(yield* store.sessions.endedSince(nowMs - (lifetimes.accessToken + 60) * 1000)),
-    })
-  })
+    }
+    yield* tokens.trust(known)
+  }).pipe(trusted.oneMoment)
 
   const currentSigner = Effect.gen(function*() {
     const key = yield* signingKey(store, signer)
     if (key.kid !== signer?.kid) {
       signer = key
-      // What this key signs must verify here from the first token on.
-      yield* readTrust
+      // What this key signs must verify from the first token on.
+      yield* trust.changed
     }
     return key
   }).pipe(Effect.provideService(Vault, vault))
@@ -124,6 +136,8 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const issue = Effect.fnUntraced(
     function*(user: UserRow, sessionId: string, refreshToken: Redacted.Redacted, refreshExpiresIn: number) {
       const accessToken = yield* signAccessToken(yield* currentSigner, user, sessionId)
+      // Made or enabled on another node a moment ago: the token must be good at once.
+      if (known?.users.complete === true && !known.users.roles.has(user.id)) yield* trust.fresh
       return {
         accessToken,
         refreshToken,
@@ -247,20 +261,21 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
  * Identity over PostgreSQL. Makes the first user and a signing key before it is ready; tells {@link AccessTokens} what to
  * trust for as long as it lives.
  */
-export const authLayer = (
-  options: AuthOptions,
-): Layer.Layer<Auth, SqlError.SqlError, AccessTokens | SqlClient.SqlClient | Vault> =>
+export const authLayer = (options: AuthOptions): Layer.Layer<
+  Auth,
+  SqlError.SqlError,
+  AccessTokens | SqlClient.SqlClient | PgClient.PgClient | Vault | Trust | RoleReach
+> =>
   Layer.effect(
     Auth,
     Effect.gen(function*() {
       const auth = yield* make(options)
+      const trust = yield* Trust
       yield* auth.firstStart
+      yield* trust.reads("what tokens are judged by", auth.readTrust)
       yield* auth.currentSigner
       const quietly = <E>(work: Effect.Effect<void, E>, what: string) =>
         Effect.catchCause(work, (cause) => Effect.logDebug(`${what} must wait`, cause))
-      yield* Effect.forkScoped(
-        Effect.repeat(quietly(auth.readTrust, "Reading what to trust"), Schedule.spaced(trustEvery)),
-      )
       yield* Effect.forkScoped(Effect.repeat(quietly(auth.prune, "Pruning sessions"), Schedule.spaced(pruneEvery)))
       return auth.service
     }),

@@ -14,6 +14,8 @@ import type { SqlError } from "effect/sql"
 export class Trust extends Context.Service<Trust, {
   /** Something was changed and committed: tells the other nodes, and reads again on this one. Never fails: see invariant 2. */
   readonly changed: Effect.Effect<void>
+  /** Reads again: for whoever came upon something that another node must have changed just now. Never fails. */
+  readonly fresh: Effect.Effect<void>
   /** Reads now and, until the scope closes, after each change and every two seconds. Fails only if the first reading does. */
   readonly reads: <E>(
     what: string,

@@ -26,6 +26,11 @@ import { Context, type Effect, type Redacted } from "effect"
 export interface TokenTrust {
   readonly keys: ReadonlyArray<{ readonly jwk: PublicJwk; readonly expiresAtMs: EpochMs }>
   readonly roles: ReadonlyArray<Grant>
+  /**
+   * Names of the roles of every user who may sign in, by id. Not `complete` where there are more than are kept: of a user who
+   * is not among them the token's own word counts.
+   */
+  readonly users: { readonly roles: ReadonlyMap<string, ReadonlyArray<string>>; readonly complete: boolean }
   /** Sessions that ended less than the lifetime of an access token ago. */
   readonly endedSessions: ReadonlySet<string>
 }
