@@ -5,19 +5,25 @@
  * 1. A bad setting or an unusable data folder ends the start with one line; everything else is waited for.
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
-import { ManagementAccessLive } from "#actors/behaviour/auth-network.ts"
+import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
+import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
+import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
+import * as EventLogs from "#actors/behaviour/event-log.ts"
+import * as Events from "#actors/behaviour/event.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
+import * as LicenseKnown from "#actors/behaviour/license-known.ts"
+import * as LicenseBehaviour from "#actors/behaviour/license.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -30,6 +36,7 @@ import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
+import { EventStore } from "#actors/store/event.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -49,6 +56,7 @@ import { readSettings, type Settings } from "./config.ts"
 import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
 import { captureHealth, storageHealth } from "./health.ts"
+import * as Hardware from "./host/hardware.ts"
 import * as Node from "./node.ts"
 import * as Telemetry from "./telemetry.ts"
 import { version } from "./version.ts"
@@ -73,6 +81,7 @@ const recorder = (settings: Settings) =>
     session: { drainEveryMs: settings.drainMs },
     recorder: { rotateMs: settings.fileMinutes * 60_000 },
   }).pipe(
+    Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(storage(settings)),
     Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
     Layer.provide(NodePath.layer),
@@ -91,6 +100,7 @@ const control = (settings: Settings) => {
     RecordLedgerStore.layer,
     RecordRebuildStore.layer,
     ReplayStore.layer,
+    EventStore.layer,
   )
   const background = Layer.mergeAll(
     CameraEntity.layer,
@@ -108,12 +118,21 @@ const control = (settings: Settings) => {
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),
+    Layer.provideMerge(EventLogs.layer({
+      ...EventLogs.defaultLog,
+      retention: { days: settings.eventDays, count: settings.eventCount },
+    })),
   )
   return background.pipe(
     Layer.provideMerge(services),
     Layer.provideMerge(stores),
     Layer.provideMerge(
-      Layer.mergeAll(authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }), idempotencyLayer),
+      Layer.mergeAll(
+        authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }),
+        idempotencyLayer,
+        managementIpsLayer,
+        smtpLayer,
+      ),
     ),
     Layer.provideMerge(Layer.mergeAll(trustLayer(), RoleReaches.layer)),
   )

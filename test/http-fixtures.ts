@@ -1,9 +1,11 @@
 /** Services without a database, for tests of the HTTP floor. */
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
+import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
+import { License } from "#actors/protocol/license.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -70,6 +72,7 @@ export const anywhere = Layer.succeed(ManagementAccess, {
 
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
+  unaskedService(License),
   unaskedService(Cameras),
   unaskedService(StreamAccess),
   unaskedService(Recordings),
@@ -78,6 +81,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Replays),
   unaskedService(Hls),
   unaskedService(ManagementIps),
+  unaskedService(Smtp),
   anywhere,
 )
 

@@ -1,32 +1,24 @@
 /**
- * Outgoing mail: the door through which any slice sends one. The server is set by an administrator.
+ * Outgoing mail: the door through which any slice sends one, and the settings of the server that takes it.
  *
  * Invariants
  * 1. `send` ends within two minutes, whatever the server does; a failure tells its kind and whether trying again makes sense.
  * 2. It answers when the server has taken the mail for every recipient; one that was refused for any of them has failed.
  */
-import type { MailFailed } from "#schema/auth-smtp.ts"
+import type { Mail, MailFailed, SmtpSettings, SmtpSettingsUpdate, SmtpTest, SmtpTestResult } from "#schema/auth-smtp.ts"
+import type { DependencyUnavailable, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Context, type Effect } from "effect"
-
-export interface MailAttachment {
-  readonly filename: string
-  /** `image/jpeg` */
-  readonly contentType: string
-  readonly content: Uint8Array
-  /** Names it within the HTML as `cid:<contentId>`; it is then shown inline. */
-  readonly contentId?: string
-}
-
-export interface Mail {
-  /** Addresses (RFC 5321, section 4.1.2), 1 to 100. */
-  readonly to: ReadonlyArray<string>
-  readonly subject: string
-  readonly text: string
-  readonly html?: string
-  /** At most 10 MiB together. */
-  readonly attachments?: ReadonlyArray<MailAttachment>
-}
 
 export class Mailer extends Context.Service<Mailer, {
   readonly send: (mail: Mail) => Effect.Effect<void, MailFailed>
 }>()("nightjar/actors/Mailer") {}
+
+export class Smtp extends Context.Service<Smtp, {
+  readonly settings: () => Effect.Effect<SmtpSettings, DependencyUnavailable>
+  /** `InvalidInput` where a kept password would go to another server, or over a connection that anybody can read. */
+  readonly update: (
+    update: SmtpSettingsUpdate,
+    expectedVersion: number | null,
+  ) => Effect.Effect<SmtpSettings, InvalidInput | VersionConflict | DependencyUnavailable>
+  readonly test: (test: SmtpTest) => Effect.Effect<SmtpTestResult, InvalidInput | DependencyUnavailable>
+}>()("nightjar/actors/Smtp") {}

@@ -10,8 +10,9 @@ import {
   NewManagementIp,
   WouldLockOut,
 } from "#schema/auth-network.ts"
+import { SmtpSettings, SmtpSettingsUpdate, SmtpTest, SmtpTestResult } from "#schema/auth-smtp.ts"
 import { Page } from "#schema/common.ts"
-import { InvalidCursor, VersionConflict } from "#schema/problem.ts"
+import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
@@ -70,12 +71,41 @@ const ips = [
     ),
 ] as const
 
+const smtp = [
+  HttpApiEndpoint.get("smtpSettings", `${base}/settings/smtp`, { success: versioned(SmtpSettings) })
+    .annotateMerge(access("system:read")).annotateMerge(
+      doc("Get SMTP settings", "`configured: false` with defaults while none were set."),
+    ),
+  HttpApiEndpoint.post("updateSmtpSettings", `${base}/settings/smtp`, {
+    headers: ifMatch,
+    payload: SmtpSettingsUpdate,
+    success: versioned(SmtpSettings),
+    error: problems(InvalidInput, VersionConflict),
+  }).annotateMerge(access("system:write")).annotateMerge(
+    doc(
+      "Update SMTP settings",
+      "Replaces them. A password that is left out stays if server, name and protection do; otherwise it must be given again (422).",
+    ),
+  ),
+  HttpApiEndpoint.post("testSmtp", `${base}/settings/smtp/test`, {
+    payload: SmtpTest,
+    success: SmtpTestResult,
+    error: problems(InvalidInput),
+  }).annotateMerge(access("system:write")).annotateMerge(
+    doc(
+      "Test the SMTP connection",
+      "Connects, encrypts and signs in; with `to` it sends a mail. `outcome` tells refused connections, bad certificates, refused logins, rejected mails and silence apart.",
+    ),
+  ),
+] as const
+
 export class NetworkGroup extends HttpApiGroup.make("network")
   .add(...ips)
+  .add(...smtp)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({
     title: "Network",
-    description: "Which addresses may administer.",
+    description: "Which addresses may administer, the mail server.",
   }))
 {}

@@ -1,5 +1,6 @@
 /** Handlers of the network group. */
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
+import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import type { CallOrigin } from "#schema/auth-network.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
@@ -18,6 +19,7 @@ export const NetworkHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const ips = yield* ManagementIps
     const management = yield* ManagementAccess
+    const smtp = yield* Smtp
     return handlers
       .handle("ips", ({ query }) => ips.list(pageRequest(query)))
       .handle(
@@ -42,5 +44,13 @@ export const NetworkHandlers = HttpApiBuilder.group(
         }),
       )
       .handle("ipCheck", () => Effect.flatMap(origin, management.check))
+      .handle("smtpSettings", () => Effect.map(smtp.settings(), withVersion))
+      .handle(
+        "updateSmtpSettings",
+        Effect.fnUntraced(function*({ headers, payload }) {
+          return withVersion(yield* smtp.update(payload, yield* expectedVersion(headers)))
+        }),
+      )
+      .handle("testSmtp", ({ payload }) => smtp.test(payload))
   }),
 )

@@ -3,10 +3,13 @@
  * the first second. A slice adds its service here.
  */
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
+import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
+import { License } from "#actors/protocol/license.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -14,8 +17,11 @@ import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
+  lateLayer(EventLog),
   lateLayer(ManagementIps),
+  lateLayer(Smtp),
   lateLayer(Idempotency),
+  lateLayer(License),
   lateLayer(Cameras),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
