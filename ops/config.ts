@@ -184,6 +184,13 @@ const settings = {
     integer(1, 1024, "MiB"),
     "Most footage of one stream that waits for a slow disk",
   ),
+  eventDays: setting("NIGHTJAR_EVENT_DAYS", "90", integer(1, 3650, "days"), "How long events are kept"),
+  eventCount: setting(
+    "NIGHTJAR_EVENT_COUNT",
+    "1000000",
+    integer(1_000, 100_000_000, "events"),
+    "How many events are kept at most; the oldest go first",
+  ),
   requestTimeoutMs: setting(
     "NIGHTJAR_REQUEST_TIMEOUT_MS",
     "30000",

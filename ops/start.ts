@@ -19,6 +19,8 @@ import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as Events from "#actors/behaviour/event.ts"
+import * as EventLogs from "#actors/behaviour/event-log.ts"
+import * as Events from "#actors/behaviour/event.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
@@ -36,6 +38,7 @@ import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
+import { EventStore } from "#actors/store/event.ts"
 import { EventStore } from "#actors/store/event.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
@@ -81,6 +84,7 @@ const recorder = (settings: Settings) =>
     session: { drainEveryMs: settings.drainMs },
     recorder: { rotateMs: settings.fileMinutes * 60_000 },
   }).pipe(
+    Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(storage(settings)),
     Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),

@@ -8,7 +8,7 @@
  */
 import type { EventDraft, Severity, StoredEvent } from "#schema/event.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
-import type { DependencyUnavailable } from "#schema/problem.ts"
+import type { DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
 import { Context, type Effect, type Scope } from "effect"
 
 /** Lives with the recorder. */
@@ -24,21 +24,32 @@ export interface EventFilter {
   readonly minimumSeverity: Severity
 }
 
+/** A place in the log; `mark` tells an event of another database at the same position apart. */
+export interface EventPlace {
+  readonly position: number
+  readonly mark: string
+}
+
 /** Where a follower begins. */
 export type EventStart =
   /** With what happens from now on. */
   | { readonly _tag: "Now" }
   /** With the oldest that is kept. */
   | { readonly _tag: "Earliest" }
-  /** Behind this one. */
-  | { readonly _tag: "After"; readonly position: number; readonly id: string }
+  | { readonly _tag: "After"; readonly place: EventPlace }
 
 /** Why a follower was cut off. */
 export type EventCut = "slow" | "stopping"
 
-/** Events of one moment that the followers of one view share: what is made of them once is of use to all. */
+/** An event with the place behind it. */
+export interface PlacedEvent {
+  readonly place: EventPlace
+  readonly stored: StoredEvent
+}
+
+/** Events of one moment. Followers who see the same get the same object, so that what is made of it is made once. */
 export interface EventBatch {
-  readonly events: ReadonlyArray<StoredEvent>
+  readonly events: ReadonlyArray<PlacedEvent>
 }
 
 /** Somebody who follows. All of these return at once. */
@@ -55,8 +66,8 @@ export interface EventSink {
 
 /** What a follower can do besides waiting. Ends with the scope that it was opened in. */
 export interface EventFollower {
-  /** The newest event it was offered, whether it may see it or not; null where there is none. */
-  readonly at: () => { readonly position: number; readonly id: string } | null
+  /** Behind the newest event that it was offered, whether it may see that one or not. */
+  readonly at: () => EventPlace
   /** From now on it sees by this user's permissions. */
   readonly become: (principal: UserPrincipal) => void
 }
@@ -68,7 +79,7 @@ export class EventLog extends Context.Service<EventLog, {
     filter: EventFilter,
     start: EventStart,
     sink: EventSink,
-  ) => Effect.Effect<EventFollower, DependencyUnavailable, Scope.Scope>
+  ) => Effect.Effect<EventFollower, DependencyUnavailable | TooManyRequests, Scope.Scope>
   /** At most `limit` events behind a position, oldest first, whoever may see them. */
   readonly after: (position: number, limit: number) => Effect.Effect<ReadonlyArray<StoredEvent>, DependencyUnavailable>
   /** The newest position; 0 where there is nothing. */
