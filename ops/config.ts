@@ -54,6 +54,21 @@ const postgresUrl = (text: string): string | null =>
     null :
     "expected postgres://user:password@host:port/database"
 
+const absolute = (path: string): string => isAbsolute(path) ? path : resolve(path)
+
+const optionalPath: Reader<string | null> = (text) => Result.succeed(text.trim() === "" ? null : absolute(text.trim()))
+
+/** `https:`, or `http:` to this machine, where nobody listens in between. */
+const serverUrl: Reader<string | null> = (text) => {
+  if (text === "") return Result.succeed(null)
+  const url = URL.canParse(text) ? new URL(text) : null
+  const loopback = url !== null && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname)
+  const secure = url?.protocol === "https:" || (url?.protocol === "http:" && loopback)
+  return url !== null && secure && url.username === "" && url.search === "" && url.hash === "" ?
+    Result.succeed(url.href) :
+    Result.fail("expected https://host[:port][/path]; http only for this machine")
+}
+
 const masterKey = (text: string): string | null =>
   Buffer.from(text, "base64").length === 32 ? null : "expected 32 bytes in base64 (openssl rand -base64 32)"
 
@@ -140,6 +155,18 @@ const settings = {
     secretOf(masterKey),
     "Key that seals secrets at rest: 32 bytes in base64; a file of the data folder if empty",
     true,
+  ),
+  licenseKeys: setting(
+    "NIGHTJAR_LICENSE_KEYS",
+    "",
+    optionalPath,
+    "File with the public keys of who issues licences (a JWK set); none can be installed if empty, and nothing is restricted",
+  ),
+  licenseServer: setting(
+    "NIGHTJAR_LICENSE_SERVER",
+    "",
+    serverUrl,
+    "Address of the licence server for online activation and licence keys: https, or http on this machine",
   ),
   storage: setting(
     "NIGHTJAR_STORAGE",
@@ -240,8 +267,6 @@ export class BadSetting extends Schema.TaggedError<BadSetting>()("BadSetting", {
     return `${this.variable}: ${this.problem}`
   }
 }
-
-const absolute = (path: string): string => isAbsolute(path) ? path : resolve(path)
 
 const settled = (values: Values): Settings => {
   const dataDir = absolute(values.dataDir)

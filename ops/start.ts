@@ -6,11 +6,11 @@
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
+import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
-import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
@@ -19,13 +19,11 @@ import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as Events from "#actors/behaviour/event.ts"
-import * as EventLogs from "#actors/behaviour/event-log.ts"
-import * as Events from "#actors/behaviour/event.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
-import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
 import * as LicenseBehaviour from "#actors/behaviour/license.ts"
+import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -38,7 +36,6 @@ import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
-import { EventStore } from "#actors/store/event.ts"
 import { EventStore } from "#actors/store/event.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
@@ -85,7 +82,6 @@ const recorder = (settings: Settings) =>
     recorder: { rotateMs: settings.fileMinutes * 60_000 },
   }).pipe(
     Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
-    Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(storage(settings)),
     Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
     Layer.provide(NodePath.layer),
@@ -106,6 +102,7 @@ const control = (settings: Settings) => {
     ReplayStore.layer,
     EventStore.layer,
   )
+  const license = { keys: settings.licenseKeys, server: settings.licenseServer, dataFolder: settings.dataDir }
   const background = Layer.mergeAll(
     CameraEntity.layer,
     RecordEntity.layer,
@@ -116,7 +113,7 @@ const control = (settings: Settings) => {
     RecordPurge.layer,
   )
   const services = CameraAccess.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer)),
+    Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),
     Layer.provideMerge(RecordIndex.layer),
@@ -138,7 +135,14 @@ const control = (settings: Settings) => {
         smtpLayer,
       ),
     ),
-    Layer.provideMerge(Layer.mergeAll(trustLayer(), RoleReaches.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        trustLayer(),
+        RoleReaches.layer,
+        AuthPresence.layer,
+        LicenseKnown.layer(license).pipe(Layer.provide(Hardware.layer)),
+      ),
+    ),
   )
 }
 

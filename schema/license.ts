@@ -55,6 +55,8 @@ export const LicenseClaims = Schema.Struct({
   hardwareId: Schema.NullOr(HardwareId),
   /** The vendor's server must confirm the licence once in so many days; `null` for never (an offline licence). */
   verifyDays: Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 366 }))),
+  /** The vendor vouches that the latest time seen here was wrong: it begins anew at `issuedAt`. For sites without a network. */
+  resetClock: Schema.optionalKey(Schema.Boolean),
 }).check(
   Schema.makeFilter(({ notAfter, notBefore }) => notAfter === null || notAfter > notBefore || "ends before it begins"),
 )

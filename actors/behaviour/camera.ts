@@ -7,6 +7,7 @@
  * 2. Every send has a time limit (`ask`).
  */
 import { CameraActor, Cameras } from "#actors/protocol/camera.ts"
+import { LicenseGate } from "#actors/protocol/license.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -186,9 +187,13 @@ const make = Effect.gen(function*() {
   const [store, ownership, vault, clientOf] = yield* Effect.all([CameraStore, Ownership, Vault, CameraActor.client])
   const { changed, newChannel, newStream, sealed } = sealing(vault)
   const { channel, entity, entityOfChannel, entityOfStream, get, homeOf, stream } = finding(store, clientOf)
+  const gate = yield* LicenseGate
+  const mayAddChannels = (adding: number) =>
+    Effect.flatMap(store.count(), (now) => gate.mayAddChannels(now.channels, adding))
 
   const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
     const channels = yield* checked(input)
+    yield* mayAddChannels(channels.length)
     const id = CameraId.make(yield* uuid7)
     const client = clientOf(ownership.entityId(id))
     return yield* ask(client.Create({
@@ -233,12 +238,14 @@ const make = Effect.gen(function*() {
       return yield* InvalidInput.at("/payload/streams", "each stream of a channel needs a role of its own")
     }
     const client = yield* entity(id)
+    yield* mayAddChannels(1)
     return yield* ask(client.AddChannel({ id, channel: yield* newChannel(input) }))
   })
 
   return Cameras.of({
     ...listing(store),
     get,
+    count: store.count,
     create,
     update,
     remove: (id, ifMatch) => Effect.flatMap(entity(id), (client) => ask(client.Delete({ id, ifMatch }))),

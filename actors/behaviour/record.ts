@@ -7,6 +7,7 @@
  * 2. An answer about footage comes from one computation (`record-footage.ts`).
  */
 import { Cameras } from "#actors/protocol/camera.ts"
+import { LicenseGate } from "#actors/protocol/license.ts"
 import { RecordingActor, Recordings } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ask } from "#cluster/ask.ts"
@@ -141,11 +142,13 @@ const make = Effect.gen(function*() {
     RecordingActor.client,
     makeFootage,
   ])
+  const gate = yield* LicenseGate
   const one = finding(store)
   const list = listing(store)
   const owner = (id: RecordingId) => Effect.map(one({ id }), ({ slot }) => clientOf(entityId(slot, id)))
 
   const create = Effect.fn("Recordings.create")(function*(input: RecordingCreate) {
+    yield* gate.mayAdd("recordings")
     const change = yield* completed(input, yield* store.settings())
     const role = input.role ?? "main"
     const { channelId } = input

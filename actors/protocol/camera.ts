@@ -30,6 +30,7 @@ import {
   type StreamUpdate,
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, type EpochMs, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
+import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
@@ -99,7 +100,9 @@ export class Cameras extends Context.Service<Cameras, {
   /** By position. */
   readonly list: (filter: CameraFilter, page: PageRequest) => Answer<PageOf<Camera>, InvalidCursor>
   readonly get: (id: CameraId) => OfCamera<Camera>
-  readonly create: (input: CameraCreate) => Answer<Camera, DriverUnsupported | InvalidInput>
+  /** All of the cluster, switched on or off. */
+  readonly count: () => Answer<{ readonly cameras: number; readonly channels: number }>
+  readonly create: (input: CameraCreate) => Answer<Camera, DriverUnsupported | InvalidInput | LicenseRestricted>
   readonly update: (id: CameraId, update: CameraUpdate, ifMatch: number | null) => OfCamera<Camera, VersionConflict>
   readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
   /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */
@@ -110,7 +113,7 @@ export class Cameras extends Context.Service<Cameras, {
   readonly addChannel: (
     id: CameraId,
     input: ChannelCreate,
-  ) => OfCamera<Channel, ChannelsExhausted | InvalidInput | VersionConflict>
+  ) => OfCamera<Channel, ChannelsExhausted | InvalidInput | LicenseRestricted | VersionConflict>
   readonly updateChannel: (
     id: ChannelId,
     update: ChannelUpdate,

@@ -7,6 +7,7 @@
  */
 import type { PageOf, PageRequest } from "#schema/common.ts"
 import type {
+  HardwareSource,
   HardwareView,
   LicenseAbsent,
   LicenseActivation,
@@ -40,6 +41,18 @@ export const LicenseGate = Context.Reference<{
     sessionLimit: Effect.succeed(null),
   }),
 })
+
+/** What tells this machine from others; the host's adapter reads it. The values never leave the process unhashed. */
+export class HardwareFacts extends Context.Service<HardwareFacts, {
+  readonly read: Effect.Effect<
+    ReadonlyArray<{
+      readonly name: Exclude<HardwareSource, "node">
+      /** Empty where it is not available; `detail` says why. */
+      readonly values: ReadonlyArray<string>
+      readonly detail: string
+    }>
+  >
+}>()("nightjar/actors/HardwareFacts") {}
 
 type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type ServerErrors = NotSupported | LicenseRefused | LicenseServerUnreachable | LicenseServerFaulty

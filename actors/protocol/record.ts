@@ -9,6 +9,7 @@
 import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
+import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
@@ -83,7 +84,7 @@ export class Recordings extends Context.Service<Recordings, {
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
   readonly create: (
     input: RecordingCreate,
-  ) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound>
+  ) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound | LicenseRestricted>
   readonly update: (
     id: RecordingId,
     update: RecordingUpdate,

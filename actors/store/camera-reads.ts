@@ -69,6 +69,12 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
       answered(
         Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),
       ),
+    count: () =>
+      answered(Effect.map(
+        sql<{ readonly cameras: number; readonly channels: number }>`
+          SELECT (SELECT count(*)::integer FROM camera) AS cameras, (SELECT count(*)::integer FROM camera_channel) AS channels`,
+        ([row]) => row ?? { cameras: 0, channels: 0 },
+      )),
     strangers: (ids: ReadonlyArray<CameraId | StreamId>) =>
       ids.length === 0 ? Effect.succeed(new Set<string>()) : answered(Effect.map(
         sql<{ readonly id: string }>`

@@ -41,6 +41,8 @@ export class CameraStore extends Context.Service<CameraStore, {
   /** The camera that a channel or a stream belongs to. */
   readonly cameraOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) => Read<CameraId | null>
   readonly home: (id: CameraId) => Read<CameraHome | null>
+  /** All of the cluster, switched on or off. */
+  readonly count: () => Read<{ readonly cameras: number; readonly channels: number }>
   /** Of these ids of cameras and streams, those that the database has never heard of: neither there nor deleted. */
   readonly strangers: (ids: ReadonlyArray<CameraId | StreamId>) => Read<ReadonlySet<string>>
   readonly insert: (writer: Writer, camera: NewCamera) => Write<void>

@@ -13,6 +13,7 @@ import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
+import { LicenseGroup } from "./license.ts"
 import { PermissionGroup } from "./permission.ts"
 import { RecordGroup } from "./record.ts"
 import { ReplayGroup } from "./replay.ts"
@@ -24,6 +25,7 @@ const groups = nightjar
   .add(AuthGroup)
   .add(NetworkGroup)
   .add(PermissionGroup)
+  .add(LicenseGroup)
   .add(CameraGroup)
   .add(RecordGroup)
   .add(SearchGroup)

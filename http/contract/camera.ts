@@ -24,6 +24,7 @@ import {
   StreamUpdate,
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, Page, StreamId } from "#schema/common.ts"
+import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -57,7 +58,7 @@ const onCameras = [
     headers: idempotencyKey,
     payload: CameraCreate,
     success: created(Camera),
-    error: problems(DriverUnsupported, InvalidInput),
+    error: problems(DriverUnsupported, InvalidInput, LicenseRestricted),
   }).annotateMerge(access("camera:write")).annotateMerge(
     doc(
       "Add a camera",
@@ -125,7 +126,7 @@ const onCamera = [
     headers: idempotencyKey,
     payload: ChannelCreate,
     success: created(Channel),
-    error: problems(CameraNotFound, ChannelsExhausted, InvalidInput, VersionConflict),
+    error: problems(CameraNotFound, ChannelsExhausted, InvalidInput, LicenseRestricted, VersionConflict),
   }).annotateMerge(access("camera:write")).annotateMerge(doc("Add a channel")),
 ] as const
 

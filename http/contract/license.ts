@@ -101,8 +101,8 @@ const changing = [
   }).annotateMerge(access("license:write")).annotateMerge(
     doc(
       "Register a license key (remote verification mode)",
-      "The licence server gives a lease for the key and confirms it from then on. Where it wants to approve first, or cannot be " +
-        "reached, the key waits (`pendingActivation`) and is asked for again.",
+      "The licence server gives a lease for the key and confirms it from then on. Where it wants to approve first, the key waits " +
+        "(`pendingActivation`) and is asked for again.",
     ),
   ),
   HttpApiEndpoint.delete("releaseKey", `${base}/license/key`, {

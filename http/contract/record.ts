@@ -3,6 +3,7 @@
  */
 import { CameraId, ChannelId, Instant, Page, RecordingId, Uuid7 } from "#schema/common.ts"
 import { EventEnvelope } from "#schema/event.ts"
+import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
   Recording,
@@ -58,7 +59,7 @@ const onRecordings = [
     headers: idempotencyKey,
     payload: RecordingCreate,
     success: created(Recording),
-    error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound),
+    error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound, LicenseRestricted),
   }).annotateMerge(access("recording:write")).annotateMerge(
     doc(
       "Create a recording",

@@ -5,6 +5,7 @@ import { AuthHandlers } from "./auth.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
+import { LicenseHandlers } from "./license.ts"
 import { PermissionHandlers } from "./permission.ts"
 import { RecordHandlers } from "./record.ts"
 import { ReplayHandlers } from "./replay.ts"
@@ -16,6 +17,7 @@ export const AllHandlers = Layer.mergeAll(
   AuthHandlers,
   NetworkHandlers,
   PermissionHandlers,
+  LicenseHandlers,
   CameraHandlers,
   RecordHandlers,
   SearchHandlers,
