@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
     ))
 
   const keptPassword = (row: SmtpRow | null) =>
-    row?.sealedPassword == null ?
+    row === null || row.sealedPassword === null ?
       Effect.succeed(null) :
       Effect.mapError(vault.open(passwordContext, row.sealedPassword), () => notOpened)
 
@@ -127,7 +127,7 @@ const make = Effect.gen(function*() {
     const { allowUnverified = false, caCertificate = null, username = null } = update
     let password: Redacted.Redacted | null = null
     if (update.password !== undefined) password = update.password
-    else if (row?.sealedPassword != null && username !== null) {
+    else if (row !== null && row.sealedPassword !== null && username !== null) {
       if (!sameWay(row, update)) {
         const message = "the kept password was given for another server, name or protection; give it again"
         return yield* InvalidInput.at(`${at}/password`, message)

@@ -2,7 +2,7 @@
  * E-mail by SMTP (RFC 5321): one connection a mail, to a server that an administrator named.
  *
  * Invariants
- * 1. Every step has a limit, the whole {@link longestMs}; what has not ended by then is cut off.
+ * 1. Every step has a limit, and so has the whole ({@link defaultLimits}); what has not ended by then is cut off.
  * 2. `starttls` that the server does not offer is a failure, never clear text. TLS is 1.2 at least.
  * 3. Nothing is read from files or URLs on behalf of a mail, whatever its text says.
  */
@@ -11,16 +11,25 @@ import { Effect, Redacted } from "effect"
 import { createTransport, type Transporter } from "nodemailer"
 import type SMTPTransport from "nodemailer/lib/smtp-transport"
 
-/** A server on the internet answers within a second; a slow one with greylisting delays within some ten. */
-const connectMs = 15_000
-const idleMs = 30_000
-/** Connecting, signing in and 10 MiB at 1 Mbit/s. */
-const longestMs = 110_000
+/** Milliseconds. */
+export interface MailLimits {
+  readonly connectMs: number
+  /** Without a byte from the server. */
+  readonly idleMs: number
+  /** For all of it. */
+  readonly longestMs: number
+}
+
+/**
+ * A server on the internet answers within a second, one that delays on purpose within some ten. The whole is enough for 10 MiB
+ * at 1 Mbit/s.
+ */
+const defaultLimits: MailLimits = { connectMs: 15_000, idleMs: 30_000, longestMs: 110_000 }
 const longestDetail = 500
 
 type Transport = Transporter<SMTPTransport.SentMessageInfo, SMTPTransport.Options>
 
-const transportOf = (server: MailServer): Transport =>
+const transportOf = (server: MailServer, { connectMs, idleMs }: MailLimits): Transport =>
   createTransport({
     host: server.host,
     port: server.port,
@@ -72,29 +81,38 @@ const failureOf = (error: SmtpError): MailFailed => {
   return new MailFailed({ reason, detail: cut(error.message ?? "no reason was given"), retryable })
 }
 
-const tooLong = new MailFailed({
-  reason: "timeout",
-  detail: `The server did not finish within ${longestMs / 1000} s`,
-  retryable: true,
-})
+const tooLong = ({ longestMs }: MailLimits) =>
+  new MailFailed({
+    reason: "timeout",
+    detail: `The server did not finish within ${longestMs / 1000} s`,
+    retryable: true,
+  })
 
 /** Uses a connection of its own, which ends with it. */
-const connected = <A>(server: MailServer, use: (transport: Transport, signal: AbortSignal) => Promise<A>) =>
-  Effect.acquireUseRelease(Effect.sync(() => transportOf(server)), (transport) =>
+const connected = <A>(
+  server: MailServer,
+  limits: MailLimits,
+  use: (transport: Transport, signal: AbortSignal) => Promise<A>,
+) =>
+  Effect.acquireUseRelease(Effect.sync(() => transportOf(server, limits)), (transport) =>
     Effect.tryPromise({
       try: (signal) => use(transport, signal),
       catch: (error) => failureOf(error as SmtpError),
     }), (transport) => Effect.sync(() => transport.close())).pipe(
-      Effect.timeoutOrElse({ duration: longestMs, orElse: () => Effect.fail(tooLong) }),
+      Effect.timeoutOrElse({ duration: limits.longestMs, orElse: () => Effect.fail(tooLong(limits)) }),
     )
 
 /** Connects, encrypts and signs in as the settings say, and leaves. */
-export const checkServer = (server: MailServer): Effect.Effect<void, MailFailed> =>
-  Effect.asVoid(connected(server, (transport) => transport.verify()))
+export const checkServer = (server: MailServer, limits: MailLimits = defaultLimits): Effect.Effect<void, MailFailed> =>
+  Effect.asVoid(connected(server, limits, (transport) => transport.verify()))
 
 /** Hands a mail to the server. */
-export const sendMail = (server: MailServer, mail: Mail): Effect.Effect<void, MailFailed> =>
-  connected(server, (transport, signal) =>
+export const sendMail = (
+  server: MailServer,
+  mail: Mail,
+  limits: MailLimits = defaultLimits,
+): Effect.Effect<void, MailFailed> =>
+  connected(server, limits, (transport, signal) =>
     transport.sendMail({
       from: server.from,
       to: [...mail.to],
