@@ -4,6 +4,7 @@ import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.t
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
@@ -80,6 +81,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Search),
   unaskedService(Replays),
   unaskedService(Hls),
+  unaskedService(EventLog),
   unaskedService(ManagementIps),
   unaskedService(Smtp),
   anywhere,

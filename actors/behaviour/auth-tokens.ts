@@ -24,7 +24,7 @@ export const tokenType = "at+jwt"
 /** Clocks of two nodes may differ by this many seconds. */
 const clockTolerance = 5
 /** Tokens, at about 1 KiB each. */
-const remembered = 1024
+const remembered = 4096
 /** A token of ours is below 1 KiB. */
 const longestToken = 4096
 
@@ -163,10 +163,12 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
     }),
     trust: Effect.fnUntraced(function*(known) {
       const nowMs = yield* Clock.currentTimeMillis
-      trusted = yield* importKeys(known, trusted)
+      const before = trusted
+      trusted = yield* importKeys(known, before)
       for (const [id, untilMs] of endedHere) if (untilMs <= nowMs) endedHere.delete(id)
-      // A key that is gone takes its tokens with it.
-      if (verified.size > 0) verified.clear()
+      // A key that is gone takes its tokens with it; those of the others need not be verified anew every two seconds.
+      const { keys } = trusted
+      if (before !== null && [...before.keys.keys()].some((kid) => !keys.has(kid))) verified.clear()
     }),
     endSession: (sessionId) =>
       Effect.map(Clock.currentTimeMillis, (nowMs) => {

@@ -143,7 +143,7 @@ const makeCatchUp = (store: Store, fanout: Fanout, options: FanoutOptions) =>
       const { events, prunedTo } = yield* reading.withPermits(1)(store.page(follower.place.position, pageSize))
       if (prunedTo > follower.place.position) {
         follower.place = { position: prunedTo, mark: "" }
-        follower.sink.reset()
+        follower.sink.reset(follower.place)
         return
       }
       if (events.length === 0) yield* Effect.sleep(sweepEvery)
@@ -219,7 +219,8 @@ const make = Effect.fnUntraced(function*(options: EventLogOptions) {
         Effect.sync(() => fanout.add({ sink, filter, principal, place })),
         (one) => Effect.sync(() => fanout.remove(one)),
       )
-      if (reset) sink.reset()
+      sink.begin(place)
+      if (reset) sink.reset(place)
       if (!fanout.join(follower, yield* Clock.currentTimeMillis)) yield* Effect.forkScoped(catchUp(follower))
       return {
         at: () => follower.place,

@@ -54,12 +54,14 @@ export interface EventBatch {
 
 /** Somebody who follows. All of these return at once. */
 export interface EventSink {
+  /** Once, before anything else: what follows lies behind this place. */
+  readonly begin: (place: EventPlace) => void
   /** Takes the events, in order. */
   readonly deliver: (batch: EventBatch) => void
   /** Bytes taken that have not left yet. */
   readonly waitingBytes: () => number
-  /** What was asked for is not kept any more: what follows begins with the oldest that is. */
-  readonly reset: () => void
+  /** What was asked for is not kept any more: what follows begins behind this place, with the oldest that is. */
+  readonly reset: (place: EventPlace) => void
   /** Nothing comes after this. */
   readonly cut: (reason: EventCut) => void
 }

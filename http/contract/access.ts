@@ -31,6 +31,8 @@ export interface AccessAnnotation {
   readonly rule: AccessRule
   /** Also open to a peer on this machine that no proxy speaks for: for scrapers, which cannot sign in. */
   readonly orLoopback: boolean
+  /** A WebSocket handshake without a token passes: browsers cannot send the header, so the handler asks in the channel. */
+  readonly inChannel: boolean
 }
 
 /** The annotation; set it by {@link access}. */
@@ -39,8 +41,9 @@ export class Access extends Context.Service<Access, AccessAnnotation>()("nightja
 /** `HttpApiEndpoint.get(…).annotateMerge(access("camera:read"))` */
 export const access = (
   rule: AccessRule,
-  options: { readonly orLoopback: boolean } = { orLoopback: false },
-): Context.Context<never> => Context.make(Access, { rule, ...options }) as Context.Context<never>
+  options: Partial<Omit<AccessAnnotation, "rule">> = {},
+): Context.Context<never> =>
+  Context.make(Access, { rule, orLoopback: false, inChannel: false, ...options }) as Context.Context<never>
 
 /** Who calls. `anonymous` only where the endpoint is `public` or a `capability`. */
 export class CurrentPrincipal

@@ -14,6 +14,7 @@ import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
 import { LicenseGroup } from "./license.ts"
+import { NotificationGroup } from "./notification.ts"
 import { PermissionGroup } from "./permission.ts"
 import { RecordGroup } from "./record.ts"
 import { ReplayGroup } from "./replay.ts"
@@ -30,6 +31,7 @@ const groups = nightjar
   .add(RecordGroup)
   .add(SearchGroup)
   .add(ReplayGroup)
+  .add(NotificationGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

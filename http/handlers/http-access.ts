@@ -12,11 +12,16 @@ import { isLoopback } from "#schema/auth-network.ts"
 import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 
 /** A caller on this machine that no proxy speaks for. */
 const fromThisMachine = Effect.map(CurrentRequest, (info) => info !== null && isLoopback(info.address) && !info.proxied)
+
+/** A WebSocket handshake (RFC 6455, section 4.1) without a token of its own. */
+const asksInChannel = Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+  headers["upgrade"]?.toLowerCase() === "websocket" && headers["authorization"] === undefined)
 
 const origin = Effect.map(CurrentRequest, (info) => ({ address: info?.address ?? "", proxied: info?.proxied ?? true }))
 
@@ -40,6 +45,7 @@ export const AccessControlLive = Layer.effect(
       const { rule } = access
       if (rule === "public" || rule === "capability") return anonymous
       if (access.orLoopback && (yield* fromThisMachine)) return anonymous
+      if (access.inChannel && (yield* asksInChannel)) return anonymous
       const principal = yield* principalOf(credential)
       if (rule === "signedIn") return principal
       const decision = decide(principal, rule)

@@ -6,6 +6,7 @@ import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
+import { NotificationHandlers } from "./notification.ts"
 import { PermissionHandlers } from "./permission.ts"
 import { RecordHandlers } from "./record.ts"
 import { ReplayHandlers } from "./replay.ts"
@@ -22,4 +23,5 @@ export const AllHandlers = Layer.mergeAll(
   RecordHandlers,
   SearchHandlers,
   ReplayHandlers,
+  NotificationHandlers,
 )

@@ -7,7 +7,6 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
-import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -18,7 +17,6 @@ import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
-  lateLayer(EventLog),
   lateLayer(EventLog),
   lateLayer(ManagementIps),
   lateLayer(Smtp),
