@@ -78,7 +78,8 @@ export type AuditEntry = typeof AuditEntry.Type
 /** What a call is to the log. */
 export const AuditClass = Schema.Literals([
   "change", // changes a state: always recorded, and refused where it cannot be
-  "signIn", // begins, renews or ends a session
+  "signIn", // begins a session: refused where it cannot be recorded
+  "signOut", // ends one: recorded where it can be
   "view", // shows recorded media
   "export", // takes data out of the system
   "none", // changes nothing, whatever its method; recorded only where it is refused

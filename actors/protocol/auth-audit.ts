@@ -30,12 +30,12 @@ export interface AuditAdmission {
   readonly end: (fact: AuditFact) => Effect.Effect<void>
 }
 
-/** Facts in the order of their positions, for the one that takes them into the chain. */
+/** Facts in the order of their positions, for the one that takes them into the chain; `null` where a position holds none. */
 export interface AuditQueue {
   readonly read: (
     after: number,
     limit: number,
-  ) => Effect.Effect<ReadonlyArray<{ readonly position: number; readonly fact: QueuedFact }>>
+  ) => Effect.Effect<ReadonlyArray<{ readonly position: number; readonly fact: QueuedFact | null }>>
   readonly awaitEntry: (after: number) => Effect.Effect<void>
   readonly acknowledge: (position: number) => Effect.Effect<void>
   readonly acknowledged: () => number
@@ -44,13 +44,15 @@ export interface AuditQueue {
 export class AuditTrail extends Context.Service<AuditTrail, {
   /** Whether a call of this class is recorded, by the settings in force. */
   readonly records: (kind: AuditClass, outcome: AuditFact["outcome"]) => boolean
+  /** Whether one more entry has a place now. */
+  readonly hasRoom: () => boolean
   /**
-   * For what was done already. Once it returns the fact is durable. `AuditUnavailable`: it is not, and was counted among
+   * For what was done already. Once it returns (the id of the entry to be) the fact is durable. `AuditUnavailable`: it is not, and was counted among
    * those that a later entry tells as lost.
    */
-  readonly record: (fact: AuditFact) => Effect.Effect<void, AuditUnavailable>
+  readonly record: (fact: AuditFact) => Effect.Effect<string, AuditUnavailable>
   /**
-   * For refusals and views, which nobody must be able to flood the log with: never fails, at most so many a second; what
+   * For refusals, which nobody must be able to flood the log with: never fails, at most so many a second; what
    * is left out is counted, and told by an entry `audit.dropped`.
    */
   readonly note: (fact: AuditFact) => Effect.Effect<void>

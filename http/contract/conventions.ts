@@ -6,6 +6,7 @@
  * 2. A resource's `version` is its `ETag`; a write that carries `If-Match` and finds another version answers 412.
  * 3. What the contract's table does not list carries {@link extension}.
  */
+import type { AuditClass } from "#schema/auth-audit.ts"
 import type { PageRequest } from "#schema/common.ts"
 import { BadRequest } from "#schema/problem.ts"
 import { Context, Effect, Option, Schema } from "effect"
@@ -118,6 +119,13 @@ export const streaming = marks({ streams: true })
 /** What an endpoint is marked with. */
 export const marksOf = (annotations: Context.Context<never>): Partial<OperationMarks> =>
   Option.getOrElse(Context.getOption(annotations, Marks), () => ({}))
+
+/** What a call of an endpoint is to the audit log; by default `change` for all methods but GET, which is `none`. */
+export class Audited extends Context.Service<Audited, AuditClass>()("nightjar/http/Audited") {}
+
+/** `HttpApiEndpoint.post(…).annotateMerge(audited("none"))`: a POST that changes nothing. */
+export const audited = (kind: AuditClass): Context.Context<never> =>
+  Context.make(Audited, kind) as Context.Context<never>
 
 /** Response headers that announce the end of an operation. */
 export const deprecationHeaders = (deprecation: Deprecation): Record<string, string> => ({

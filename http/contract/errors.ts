@@ -33,6 +33,8 @@ export interface RequestInfo {
     user: string | null
     /** The path itself is a credential and must not be logged. */
     secretPath: boolean
+    /** What handlers say of the call for the audit log; never a secret. */
+    readonly audit: Record<string, Schema.Json>
   }
 }
 
