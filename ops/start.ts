@@ -7,6 +7,7 @@
  */
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
+import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
 import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
@@ -23,7 +24,10 @@ import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
 import * as LicenseBehaviour from "#actors/behaviour/license.ts"
+import * as PermissionGroups from "#actors/behaviour/permission-groups.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
+import * as PermissionResources from "#actors/behaviour/permission-resources.ts"
+import * as PermissionBehaviour from "#actors/behaviour/permission.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -112,7 +116,11 @@ const control = (settings: Settings) => {
     RecordStates.layer,
     RecordPurge.layer,
   )
-  const services = CameraAccess.layer.pipe(
+  const permissions = Layer.mergeAll(PermissionBehaviour.layer, PermissionGroups.layer).pipe(
+    Layer.provide(AuthGrants.layer),
+    Layer.provideMerge(PermissionResources.layer),
+  )
+  const services = Layer.mergeAll(CameraAccess.layer, permissions).pipe(
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),

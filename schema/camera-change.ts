@@ -75,3 +75,9 @@ export interface CameraHome {
   readonly cameraId: CameraId
   readonly slot: Slot
 }
+
+/** Where a channel lies. */
+export interface ChannelPlace {
+  readonly cameraId: CameraId
+  readonly channelId: ChannelId
+}

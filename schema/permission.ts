@@ -81,6 +81,7 @@ export const permissionDefinitions = {
 export type Permission = keyof typeof permissionDefinitions
 export const permissionNames = Object.keys(permissionDefinitions) as ReadonlyArray<Permission>
 export const Permission = Schema.Literals(permissionNames)
+const isPermission = Schema.is(Permission)
 
 /** Permissions that resource groups narrow. */
 export type ScopedPermission = {
@@ -152,6 +153,8 @@ export interface UserPrincipal {
   readonly username: string
   readonly sessionId: string
   readonly grants: ReadonlyArray<Grant>
+  /** Signed in to change the password and for nothing else; `grants` is empty then. */
+  readonly mustChangePassword?: boolean
 }
 
 export type Principal = { readonly kind: "anonymous" } | UserPrincipal
@@ -205,6 +208,23 @@ export const decide = (
   }
 }
 
+const scopes: Readonly<Record<ResourceKind, Exclude<PermissionScope, null>>> = {
+  camera: "camera",
+  channel: "camera",
+  recording: "camera",
+  layout: "layout",
+  file: "file",
+}
+
+/** Whether the principal may know that the thing exists: some role grants something of its kind for it. Takes what {@link decide} takes. */
+export const sees = (principal: Principal, resource: ReadonlyArray<ResourceRef>): boolean => {
+  const [thing] = resource
+  if (thing === undefined || principal.kind === "anonymous") return false
+  const keys = resource.map(resourceKey)
+  const names = permissionNames.filter((name) => permissionDefinitions[name].scope === scopes[thing.kind])
+  return principal.grants.some((grant) => contains(grant, keys) && names.some((name) => grants(grant, name)))
+}
+
 /** Everything that a permission reaches, by kind of resource: what lists are filtered by. */
 export type Reach = "all" | { readonly [Kind in ResourceKind]: ReadonlySet<string> }
 
@@ -245,4 +265,23 @@ export const reach = (principal: Principal, permission: Permission): Reach => {
   const made = unscoped && held.length > 0 ? "all" : reachOf(held)
   reached.set(principal.grants, known.set(permission, made))
   return made
+}
+
+/**
+ * What a grant gives that the principal does not hold himself, as the name of a permission; null: nothing. Whoever gives away
+ * may give this only where it is null.
+ */
+export const beyond = (principal: Principal, grant: Grant): string | null => {
+  const own = principal.kind === "user" ? principal.grants : []
+  const whole = own.some((held) => held.resources === "all" && held.permissions.includes("*"))
+  if (whole) return null
+  const within = (permission: Permission) => {
+    const held = reach(principal, permission)
+    if (held === "all") return true
+    if (permissionDefinitions[permission].scope === null || grant.resources === "all") return false
+    return [...grant.resources].every((key) =>
+      own.some((one) => grants(one, permission) && one.resources !== "all" && one.resources.has(key))
+    )
+  }
+  return grant.permissions.find((name) => name === "*" || (isPermission(name) && !within(name))) ?? null
 }

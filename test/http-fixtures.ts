@@ -7,6 +7,7 @@ import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
+import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -80,6 +81,9 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(IndexRebuilds),
   unaskedService(Search),
   unaskedService(Replays),
+  unaskedService(Permissions),
+  unaskedService(ResourceGroups),
+  unaskedService(Resources),
   unaskedService(Hls),
   unaskedService(EventLog),
   unaskedService(ManagementIps),

@@ -273,6 +273,8 @@ const make = Effect.gen(function*() {
     removeStream: (id, ifMatch) =>
       Effect.flatMap(entityOfStream(id), (client) => ask(client.DeleteStream({ streamId: id, ifMatch }))),
     homeOf,
+    placeOf: store.placeOf,
+    missing: store.missing,
   })
 })
 

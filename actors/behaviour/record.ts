@@ -182,6 +182,7 @@ const make = Effect.gen(function*() {
     toggle: (id, enabled, ifMatch) =>
       Effect.flatMap(owner(id), (client) => ask(client.Toggle({ id, enabled, ifMatch }))),
     remove: (id, ifMatch) => Effect.flatMap(owner(id), (client) => ask(client.Delete({ id, ifMatch }))),
+    missing: store.missing,
     settings: store.settings,
     updateSettings: store.updateSettings,
   })

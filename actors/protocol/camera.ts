@@ -7,7 +7,15 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. Passwords travel sealed. Sealed under the context `camera/<cameraId>/password` or `stream/<streamId>/password`.
  */
-import { CameraChange, type CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
+import {
+  CameraChange,
+  type CameraHome,
+  type ChannelPlace,
+  NewCamera,
+  NewChannel,
+  NewStream,
+  StreamChange,
+} from "#schema/camera-change.ts"
 import {
   Camera,
   type CameraCreate,
@@ -136,6 +144,15 @@ export class Cameras extends Context.Service<Cameras, {
   ) => OfStream<CameraStream, VersionConflict>
   readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, VersionConflict | StillRecorded>
 
+  /** Where a channel, or the channel of a stream, lies; null: there is none. */
+  readonly placeOf: (
+    of: { readonly channelId: ChannelId } | { readonly streamId: StreamId },
+  ) => Answer<ChannelPlace | null>
+  /** Of these, those that do not exist. */
+  readonly missing: (
+    cameras: ReadonlyArray<CameraId>,
+    channels: ReadonlyArray<ChannelId>,
+  ) => Answer<ReadonlySet<string>>
   /** Where the camera of a channel lives, for the entities of other slices that belong to it. */
   readonly homeOf: (id: ChannelId) => OfChannel<CameraHome>
 }>()("nightjar/actors/Cameras") {}

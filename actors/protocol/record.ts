@@ -81,6 +81,8 @@ export class Recordings extends Context.Service<Recordings, {
   readonly list: (filter: RecordingFilter, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
   readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
   readonly get: (id: RecordingId) => OfRecording<Recording>
+  /** Of these, those that do not exist. */
+  readonly missing: (ids: ReadonlyArray<RecordingId>) => Answer<ReadonlySet<string>>
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
   readonly create: (
     input: RecordingCreate,

@@ -1,5 +1,5 @@
 /** Reading cameras: see `camera.ts`. */
-import type { CameraHome } from "#schema/camera-change.ts"
+import type { CameraHome, ChannelPlace } from "#schema/camera-change.ts"
 import type { Camera, CameraFilter } from "#schema/camera.ts"
 import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
 import type { Slot } from "#schema/ownership.ts"
@@ -65,6 +65,27 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
           sql<{ readonly camera_id: CameraId }>`SELECT camera_id FROM camera_stream WHERE id = ${of.streamId}`,
         ([row]) => row?.camera_id ?? null,
       )),
+    placeOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) =>
+      answered(Effect.map(
+        "channelId" in of ?
+          sql<ChannelPlace>`
+            SELECT id AS "channelId", camera_id AS "cameraId" FROM camera_channel WHERE id = ${of.channelId}` :
+          sql<ChannelPlace>`
+            SELECT channel_id AS "channelId", camera_id AS "cameraId" FROM camera_stream WHERE id = ${of.streamId}`,
+        ([row]) => row ?? null,
+      )),
+    missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) =>
+      cameras.length + channels.length === 0 ?
+        Effect.succeed(new Set<string>()) :
+        answered(Effect.map(
+          sql<{ readonly id: string }>`
+          SELECT told.id::text AS id FROM unnest(${[...cameras]}::uuid[]) AS told (id)
+          WHERE NOT EXISTS (SELECT 1 FROM camera WHERE camera.id = told.id)
+          UNION ALL
+          SELECT told.id::text FROM unnest(${[...channels]}::uuid[]) AS told (id)
+          WHERE NOT EXISTS (SELECT 1 FROM camera_channel WHERE camera_channel.id = told.id)`,
+          (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
+        )),
     home: (id: CameraId) =>
       answered(
         Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),

@@ -7,7 +7,15 @@
  * 3. `camera.status` is what its streams amount to, recomputed in the transaction that changes any of them.
  * 4. A page is at most 500 cameras of at most 64 channels; everything else here is one camera or one statement.
  */
-import type { CameraChange, CameraHome, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
+import type {
+  CameraChange,
+  CameraHome,
+  ChannelPlace,
+  NewCamera,
+  NewChannel,
+  NewStream,
+  StreamChange,
+} from "#schema/camera-change.ts"
 import type {
   Camera,
   CameraFilter,
@@ -40,6 +48,12 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly get: (id: CameraId) => Read<Camera | null>
   /** The camera that a channel or a stream belongs to. */
   readonly cameraOf: (of: { readonly channelId: ChannelId } | { readonly streamId: StreamId }) => Read<CameraId | null>
+  /** Where a channel, or the channel of a stream, lies. */
+  readonly placeOf: (
+    of: { readonly channelId: ChannelId } | { readonly streamId: StreamId },
+  ) => Read<ChannelPlace | null>
+  /** Of these, those that are not there. */
+  readonly missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) => Read<ReadonlySet<string>>
   readonly home: (id: CameraId) => Read<CameraHome | null>
   /** All of the cluster, switched on or off. */
   readonly count: () => Read<{ readonly cameras: number; readonly channels: number }>

@@ -77,6 +77,8 @@ export class RecordStore extends Context.Service<RecordStore, {
     after: RecordingId | null,
   ) => Read<ReadonlyArray<StoredRecording>>
   readonly get: (by: { readonly id: RecordingId } | { readonly token: RecordingToken }) => Read<StoredRecording | null>
+  /** Of these, those that are not there or are being deleted. */
+  readonly missing: (ids: ReadonlyArray<RecordingId>) => Read<ReadonlySet<string>>
   /** Of these, those that the database has never heard of: neither there, nor being deleted, nor deleted. */
   readonly strangers: (ids: ReadonlyArray<RecordingId>) => Read<ReadonlySet<RecordingId>>
   readonly plans: (cameraIds: ReadonlyArray<CameraId>) => Read<ReadonlyArray<RecordingPlan>>
@@ -156,6 +158,13 @@ const reading = (sql: SqlClient.SqlClient) => ({
         SELECT * FROM recording
         WHERE deleted_at IS NULL AND ${"id" in by ? sql`id = ${by.id}` : sql`token = ${by.token}`}`,
       ([row]) => row === undefined ? null : recordingOf(row),
+    )),
+  missing: (ids: ReadonlyArray<RecordingId>) =>
+    ids.length === 0 ? Effect.succeed(new Set<string>()) : answered(Effect.map(
+      sql<{ readonly id: string }>`
+        SELECT told.id::text AS id FROM unnest(${[...ids]}::uuid[]) AS told (id)
+        WHERE NOT EXISTS (SELECT 1 FROM recording WHERE recording.id = told.id AND deleted_at IS NULL)`,
+      (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
     )),
   plans: (cameraIds: ReadonlyArray<CameraId>): Read<ReadonlyArray<RecordingPlan>> =>
     cameraIds.length === 0 ?

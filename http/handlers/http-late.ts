@@ -10,6 +10,7 @@ import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
+import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -28,4 +29,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(IndexRebuilds),
   lateLayer(Search),
   lateLayer(Replays),
+  lateLayer(Permissions),
+  lateLayer(ResourceGroups),
+  lateLayer(Resources),
 )

@@ -1,0 +1,106 @@
+/**
+ * {@link Resources}: where things lie, asked of the slices that have them.
+ *
+ * Invariants
+ * 1. Layouts and files are in groups by their ids; this release has none of either, so every one of them is unknown.
+ */
+import { Cameras } from "#actors/protocol/camera.ts"
+import { type Named, Resources } from "#actors/protocol/permission.ts"
+import { Recordings } from "#actors/protocol/record.ts"
+import { Replays } from "#actors/protocol/replay.ts"
+import { CameraId, ChannelId, RecordingId, RecordingToken, ReplaySessionId, StreamId } from "#schema/common.ts"
+import type { ResourceRef } from "#schema/permission.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
+import type { Recording } from "#schema/record-config.ts"
+import { Effect, Layer, Schema } from "effect"
+
+type Found = Effect.Effect<ReadonlyArray<ResourceRef> | null, DependencyUnavailable>
+
+const camera = (id: CameraId): ResourceRef => ({ kind: "camera", id })
+const channel = (id: ChannelId): ResourceRef => ({ kind: "channel", id })
+const ofRecording = (recording: Recording): ReadonlyArray<ResourceRef> => [
+  { kind: "recording", id: recording.id },
+  channel(recording.channelId),
+  camera(recording.cameraId),
+]
+
+const nothing = () => Effect.succeed(null)
+/** The id as its own kind writes it; otherwise there is no such thing. */
+const told = <S extends Schema.Decoder<unknown>>(schema: S, id: string, find: (id: S["Type"]) => Found): Found =>
+  Schema.is(schema)(id) ? find(id) : nothing()
+
+const ids = <S extends Schema.Decoder<unknown>>(
+  resources: ReadonlyArray<ResourceRef>,
+  kind: ResourceRef["kind"],
+  schema: S,
+): ReadonlyArray<S["Type"]> =>
+  resources.flatMap((one) => one.kind === kind && Schema.is(schema)(one.id) ? [one.id as S["Type"]] : [])
+
+const make = Effect.gen(function*() {
+  const [cameras, recordings, replays] = yield* Effect.all([Cameras, Recordings, Replays])
+
+  const place = (of: Parameters<typeof cameras.placeOf>[0]): Found =>
+    Effect.map(
+      cameras.placeOf(of),
+      (found) => found === null ? null : [channel(found.channelId), camera(found.cameraId)],
+    )
+  const byToken = (token: RecordingToken): Found =>
+    recordings.byToken(token).pipe(Effect.map(ofRecording), Effect.catchTag("RecordingNotFound", nothing))
+
+  const containing = ({ id, kind }: Named): Found => {
+    switch (kind) {
+      case "camera":
+        return told(
+          CameraId,
+          id,
+          (cameraId) =>
+            Effect.map(cameras.missing([cameraId], []), (missing) => missing.size > 0 ? null : [camera(cameraId)]),
+        )
+      case "channel":
+        return told(ChannelId, id, (channelId) => place({ channelId }))
+      case "stream":
+        return told(StreamId, id, (streamId) => place({ streamId }))
+      case "recording":
+        return told(
+          RecordingId,
+          id,
+          (recordingId) =>
+            recordings.get(recordingId).pipe(Effect.map(ofRecording), Effect.catchTag("RecordingNotFound", nothing)),
+        )
+      case "recordingToken":
+        return told(RecordingToken, id, byToken)
+      case "replaySession":
+        return told(
+          ReplaySessionId,
+          id,
+          (sessionId) =>
+            replays.session(sessionId).pipe(
+              Effect.flatMap((session) => byToken(session.recordingToken)),
+              Effect.catchTag("ReplaySessionNotFound", nothing),
+            ),
+        )
+      case "layout":
+      case "file":
+        return nothing()
+    }
+  }
+
+  return Resources.of({
+    containing,
+    unknown: Effect.fnUntraced(function*(resources) {
+      const known = {
+        camera: ids(resources, "camera", CameraId),
+        channel: ids(resources, "channel", ChannelId),
+        recording: ids(resources, "recording", RecordingId),
+      }
+      const missing = new Set([
+        ...(yield* cameras.missing(known.camera, known.channel)),
+        ...(yield* recordings.missing(known.recording)),
+      ])
+      const there: Record<string, ReadonlyArray<string>> = known
+      return resources.filter((one) => missing.has(one.id) || there[one.kind]?.includes(one.id) !== true)
+    }),
+  })
+})
+
+export const layer = Layer.effect(Resources, make)
