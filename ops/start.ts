@@ -19,6 +19,7 @@ import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as EventLogs from "#actors/behaviour/event-log.ts"
+import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
@@ -79,6 +80,11 @@ const storage = (settings: Settings) =>
 
 /** (a) what captures and stores; needs no database. */
 const recorder = (settings: Settings) =>
+  EventSources.layer({ nodeName: settings.nodeName, toldPath: `${settings.dataDir}/told.json` }).pipe(
+    Layer.provideMerge(capture(settings)),
+  )
+
+const capture = (settings: Settings) =>
   Capture.layer({
     dataFolder: settings.dataDir,
     drivers,
@@ -108,6 +114,7 @@ const control = (settings: Settings) => {
   )
   const license = { keys: settings.licenseKeys, server: settings.licenseServer, dataFolder: settings.dataDir }
   const background = Layer.mergeAll(
+    EventSources.stopping(settings.nodeName),
     CameraEntity.layer,
     RecordEntity.layer,
     ReplayEntity.layer,

@@ -11,6 +11,7 @@ import * as RecordPlans from "#actors/behaviour/record-plan.ts"
 import * as RecordStates from "#actors/behaviour/record-status.ts"
 import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { IndexRebuilds, Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
@@ -83,6 +84,7 @@ export const node = Effect.fnUntraced(function*(options: {
     ),
     Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
+    Layer.provideMerge(Layer.succeed(Events, { publish: () => Effect.void })),
     Layer.provideMerge(options.media.layer),
     Layer.provideMerge(Identity.layer({ dataFolder: options.dataFolder })),
     Layer.provideMerge(Vaults.layer({ dataFolder: options.dataFolder, masterKey: null })),

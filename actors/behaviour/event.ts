@@ -29,6 +29,9 @@ const quietMs = 30_000
 /** Where told facts wait for the database. */
 export class EventSpool extends Context.Service<EventSpool, Spool>()("nightjar/actors/EventSpool") {}
 
+/** A text of this run of the node, for ids of facts that two parts of it may tell. */
+export class EventBoot extends Context.Service<EventBoot, string>()("nightjar/actors/EventBoot") {}
+
 const Line = Schema.fromJsonString(Schema.Struct({
   event: Schema.toCodecJson(EventEnvelope),
   resource: Schema.Array(Schema.String),
@@ -87,9 +90,10 @@ const makeEvents = Effect.gen(function*() {
 /** `folder`: for the queue alone. */
 export const layer = (
   folder: string,
-): Layer.Layer<Events | EventSpool, SpoolFailed, NodeIdentity | FileSystem.FileSystem> =>
+): Layer.Layer<Events | EventSpool | EventBoot, SpoolFailed, NodeIdentity | FileSystem.FileSystem> =>
   Layer.effect(Events, makeEvents).pipe(
     Layer.provideMerge(Layer.effect(EventSpool, makeSpool({ folder, maxBytes: spoolBytes }))),
+    Layer.provideMerge(Layer.effect(EventBoot, uuid7)),
   )
 
 type Keep = (events: ReadonlyArray<NewEvent>, nowMs: number) => Effect.Effect<number, DependencyUnavailable>

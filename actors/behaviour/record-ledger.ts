@@ -20,6 +20,7 @@ import { Clock, Duration, Effect, Layer, Semaphore } from "effect"
 import { batchOf } from "./record-journal.ts"
 import { makeRebuild } from "./record-rebuild.ts"
 import { makeRecovery } from "./record-recovery.ts"
+import { makeGapTeller } from "./record-told.ts"
 
 /** Entries of a transaction: at some 400 bytes each, one statement carries 200 KB at most. */
 const batchSize = 500
@@ -40,6 +41,7 @@ const makeStep = <E, R>(rebuild: Effect.Effect<unknown, E, R>) =>
       RecordStore,
       RecorderSupervisor,
     ])
+    const tellGaps = yield* makeGapTeller
     /** The newest loss of the journal that the index was rebuilt for. */
     let covered = Number.NEGATIVE_INFINITY
 
@@ -49,6 +51,7 @@ const makeStep = <E, R>(rebuild: Effect.Effect<unknown, E, R>) =>
       const { events, ledger } = batchOf(entries, nodeId, yield* Clock.currentTimeMillis)
       // First, as they may be told twice; what follows counts once.
       yield* records.addEvents(events)
+      yield* tellGaps(events)
       const { refused } = yield* store.apply(ledger)
       if (refused > 0) {
         yield* Effect.logWarning("Entries of the journal were refused: older epoch, or a recording that is gone", {

@@ -17,6 +17,7 @@ import type { LedgerGap, SegmentFile } from "#schema/record.ts"
 import { Clock, Effect } from "effect"
 import { changesOf, difference, gapEvents } from "./record-journal.ts"
 import { ownFiles } from "./record-recovery.ts"
+import { makeGapTeller } from "./record-told.ts"
 
 /** Rows of one transaction. */
 const batchSize = 2_000
@@ -43,6 +44,7 @@ export const makeRebuild = Effect.gen(function*() {
     Storage,
   ])
   const isOwn = yield* ownFiles
+  const tellGaps = yield* makeGapTeller
 
   /** Gaps of every recording that has footage or an assignment here, with the newest epoch known of it. */
   const knownGaps = (files: ReadonlyArray<SegmentFile>) =>
@@ -89,6 +91,8 @@ export const makeRebuild = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
     const empty = { nodeId, files: [], goneFiles: [], gaps: [], keptFrom: [], position: 0, nowMs }
     const [fileParts, gapParts] = [chunks(files), chunks(gaps)]
+    // What was missing before was told then.
+    for (const part of chunks(gone.gaps)) yield* tellGaps(part.flatMap((gap) => gapEvents(nodeId, gap)))
     const steps = fileParts.length + gapParts.length + 1
     let step = 0
     const stepDone = Effect.sync(() => tell(scanPart + (1 - scanPart) * ++step / steps))
