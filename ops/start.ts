@@ -7,13 +7,16 @@
  */
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
-import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
+import * as AuthRoles from "#actors/behaviour/auth-roles.ts"
+import * as AuthSessions from "#actors/behaviour/auth-sessions.ts"
 import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
+import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as AuthUsers from "#actors/behaviour/auth-users.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -151,6 +154,8 @@ const control = (settings: Settings) => {
       ),
     ),
     Layer.provideMerge(
+        AuthSessions.layer,
+        AuthRoles.layer.pipe(Layer.provideMerge(AuthUsers.layer)),
       Layer.mergeAll(
         trustLayer(),
         RoleReaches.layer,
@@ -160,6 +165,7 @@ const control = (settings: Settings) => {
     ),
   )
 }
+        passwordsLayer,
 
 /** Each component's word about itself, for `/health/detailed`. */
 const reporters = Layer.effectDiscard(Effect.gen(function*() {

@@ -6,24 +6,14 @@
  * 2. There is always an administrator: an enabled user with the role `admin`.
  */
 import { Schema } from "effect"
-import { Username } from "./auth.ts"
+import { DisplayName, EmailAddress, line, Locale, NewPassword, TimeZoneName, Username } from "./auth.ts"
 import { Instant, UserId } from "./common.ts"
 import { Permission } from "./permission.ts"
-
-/** No control characters: PostgreSQL takes no NUL, and no list shows the others. */
-const line = (maximum: number) => Schema.String.check(Schema.isPattern(/^\P{Cc}*$/u), Schema.isMaxLength(maximum))
 
 /** Letters, digits and `. _ -`, with spaces inside. */
 export const RoleName = Schema.String.check(
   Schema.isPattern(/^[\p{L}\p{N}](?:[\p{L}\p{N} ._-]{0,62}[\p{L}\p{N}._-])?$/u),
 )
-
-export const DisplayName = line(128)
-export const EmailAddress = Schema.String.check(Schema.isPattern(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,255}$/u))
-/** BCP 47. */
-export const Locale = Schema.String.check(Schema.isPattern(/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/))
-/** IANA name. */
-export const TimeZoneName = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_+-]{1,32}(\/[A-Za-z0-9_+-]{1,32}){0,3}$/))
 
 /** A user as administrators see them. */
 export const User = Schema.Struct({
@@ -55,10 +45,8 @@ export const CreatedUser = Schema.Struct({ ...User.fields, initialPassword: Sche
   .annotate({ identifier: "CreatedUser" })
 export type CreatedUser = typeof CreatedUser.Type
 
-/** Judged by the security settings; 256 characters bound the work of hashing. */
-export const ProposedPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256)).pipe(
-  Schema.RedactedFromValue,
-)
+/** Judged by the security settings. */
+const ProposedPassword = NewPassword.pipe(Schema.RedactedFromValue)
 
 /** Roles of one user. */
 const RoleNames = Schema.Array(RoleName).check(Schema.isMaxLength(50))

@@ -9,24 +9,28 @@
 import { Schema } from "effect"
 import { Instant, UserId, Uuid7 } from "./common.ts"
 
+/** No control characters: PostgreSQL takes no NUL, and no list shows the others. */
+export const line = (maximum: number) =>
+  Schema.String.check(Schema.isPattern(/^\P{Cc}*$/u), Schema.isMaxLength(maximum))
+
+export const DisplayName = line(128)
+export const EmailAddress = Schema.String.check(Schema.isPattern(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,255}$/u))
+/** BCP 47. */
+export const Locale = Schema.String.check(Schema.isPattern(/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/))
+/** IANA name. */
+export const TimeZoneName = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_+-]{1,32}(\/[A-Za-z0-9_+-]{1,32}){0,3}$/))
+
 /** Trimmed text of a name that people sign in with; compared without regard to case. */
 export const Username = Schema.String.check(Schema.isPattern(/^[\p{L}\p{N}][\p{L}\p{N}._@+-]{1,63}$/u))
 
-/** Length is what counts (NIST SP 800-63B); characters as typed, normalised to NFKC before hashing. */
-export const passwordLength = { minimum: 10, maximum: 256 } as const
-export const NewPassword = Schema.String.check(
-  Schema.isMinLength(passwordLength.minimum),
-  Schema.isMaxLength(passwordLength.maximum),
-)
+/** Characters as typed, normalised to NFKC before hashing; what is asked of them stands in the security settings. */
+export const passwordMaxLength = 256
+export const NewPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(passwordMaxLength))
 
-/** Lifetimes, in seconds. */
+/** Lifetimes, in seconds; those of sessions stand in the security settings. */
 export const lifetimes = {
-  /** An access token. It is checked without asking the database, so this is also the longest a stale role lasts. */
+  /** An access token. It is checked without asking the database. */
   accessToken: 600,
-  /** A session that nobody refreshes. */
-  sessionIdle: 7 * 86_400,
-  /** A session at most, however often it is refreshed. */
-  session: 30 * 86_400,
 } as const
 
 export const Profile = Schema.Struct({
@@ -41,20 +45,20 @@ export const Profile = Schema.Struct({
   roles: Schema.Array(Schema.String),
   createdAt: Instant,
   passwordChangedAt: Instant,
+  /** `null` while passwords do not age. */
+  passwordExpiresAt: Schema.NullOr(Instant),
+  /** Nothing is allowed but a change of the password (403 `password_change_required`); a refresh afterwards frees the session. */
+  mustChangePassword: Schema.Boolean,
   version: Schema.Int,
 }).annotate({ identifier: "Profile" })
 export type Profile = typeof Profile.Type
 
 /** A merge patch (RFC 7396): what is left out stays. */
 export const ProfileChange = Schema.Struct({
-  displayName: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(128))),
-  email: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isPattern(/^[^\s@]{1,64}@[^\s@]{1,255}$/)))),
-  locale: Schema.optionalKey(
-    Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/))),
-  ),
-  timeZone: Schema.optionalKey(
-    Schema.NullOr(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/))),
-  ),
+  displayName: Schema.optionalKey(DisplayName),
+  email: Schema.optionalKey(Schema.NullOr(EmailAddress)),
+  locale: Schema.optionalKey(Schema.NullOr(Locale)),
+  timeZone: Schema.optionalKey(Schema.NullOr(TimeZoneName)),
 })
 export type ProfileChange = typeof ProfileChange.Type
 

@@ -1,4 +1,5 @@
 /** Identity from outside: a server on a socket, a real PostgreSQL behind it, and `fetch`. */
+import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
@@ -49,7 +50,7 @@ const startControl = Effect.fnUntraced(function*(options: {
     }),
     idempotencyLayer,
   ).pipe(
-    Layer.provide([trustLayer(), RoleReaches.layer]),
+    Layer.provide([trustLayer(), RoleReaches.layer, passwordsLayer]),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 4 })),
     Layer.provide(Layer.succeed(AccessTokens, options.tokens)),
     Layer.provide(Vaults.layer({ dataFolder: options.vaultFolder, masterKey: null })),

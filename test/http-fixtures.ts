@@ -3,6 +3,7 @@ import { healthLayer } from "#actors/behaviour/health.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -15,11 +16,12 @@ import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { UserId } from "#schema/common.ts"
+import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
 import { NodeHttpServer } from "@effect/platform-node"
-import { type Context, Effect, Layer, Logger, Redacted } from "effect"
+import { type Context, Effect, Layer, Logger, Redacted, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 
 export const userId = UserId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a01")
@@ -45,6 +47,10 @@ export const namedTokens = Layer.succeed(AccessTokens, {
   trust: () => Effect.void,
   endSession: () => Effect.void,
 })
+  hasEnded: () => Effect.succeed(false),
+  untilEnded: () => Effect.never,
+  ended: Stream.never,
+  settings: Effect.succeed(defaultSecuritySettings),
 
 const unasked = () => Effect.die(new Error("Nobody should ask for this here"))
 /** Sign-in of which only some members are expected to be asked. */
@@ -106,6 +112,9 @@ export const memoryIdempotency = Layer.sync(Idempotency, () => {
         return known.print === hex(request.fingerprint) && known.answer !== null ?
           Effect.succeed(known.answer) :
           Effect.fail(new IdempotencyConflict({ message: "used or running" }))
+  unaskedService(Users),
+  unaskedService(Roles),
+  unaskedService(Sessions),
       }),
     keep: (request, answer) =>
       Effect.sync(() => {

@@ -8,7 +8,7 @@
  * 3. Checking the password of an unknown user costs the same as that of a known one.
  */
 import { SignInLocked } from "#schema/auth.ts"
-import { Effect, Redacted, Semaphore } from "effect"
+import { Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto"
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const
@@ -65,16 +65,26 @@ const derive = (password: Redacted.Redacted, salt: Buffer, { memory, parallelism
     )
   })
 
-export interface Passwords {
+/** One for all slices: the bounds hold for the node. */
+export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: Redacted.Redacted) => Effect.Effect<string, SignInLocked>
   /** `hash` is `null` for an unknown user: the answer is false, after the same work. */
   readonly verify: (
     password: Redacted.Redacted,
     hash: string | null,
   ) => Effect.Effect<{ readonly matches: boolean; readonly outdated: boolean }, SignInLocked>
+}>()("nightjar/actors/Passwords") {}
+
+const leastRandomLength = 20
+
+/** Characters that are hard to mistake for each other, 5 bits each: 100 bits or more. */
+export const randomPassword = (leastLength: number): Redacted.Redacted => {
+  const alphabet = "abcdefghjkmnpqrstuvwxyz23456789A"
+  const length = Math.max(leastRandomLength, leastLength)
+  return Redacted.make([...randomBytes(length)].map((byte) => alphabet[byte & 31]).join(""))
 }
 
-export const makePasswords: Effect.Effect<Passwords> = Effect.gen(function*() {
+export const makePasswords: Effect.Effect<Passwords["Service"]> = Effect.gen(function*() {
   const permits = yield* Semaphore.make(parallel)
   let queued = 0
   const bounded = <A>(work: Effect.Effect<A>): Effect.Effect<A, SignInLocked> =>
@@ -101,3 +111,5 @@ export const makePasswords: Effect.Effect<Passwords> = Effect.gen(function*() {
     },
   }
 })
+
+export const passwordsLayer = Layer.effect(Passwords, makePasswords)

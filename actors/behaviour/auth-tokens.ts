@@ -8,13 +8,15 @@
  *    so a valid unexpired token still verifies.
  * 3. At most {@link remembered} verified tokens are remembered to spare the signature's cost; expiry and ended sessions are
  *    looked at every time.
+ * 4. Whoever waits for the end of a session is told once, without a queue: nothing can be lost or overflow.
  */
 import { AccessTokens, type TokenTrust } from "#actors/protocol/auth.ts"
+import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { lifetimes } from "#schema/auth.ts"
 import { UserId, Uuid7 } from "#schema/common.ts"
 import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
-import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, Effect, Layer, PubSub, Redacted, Schema, Stream } from "effect"
 import { type CryptoKey, importJWK, type JWTPayload, jwtVerify } from "jose"
 
 export const tokenIssuer = "nightjar"
@@ -22,11 +24,16 @@ export const tokenAudience = "nightjar"
 /** RFC 9068, section 2.1. */
 export const tokenType = "at+jwt"
 /** Clocks of two nodes may differ by this many seconds. */
-const clockTolerance = 5
+export const clockTolerance = 60
 /** Tokens, at about 1 KiB each. */
 const remembered = 4096
 /** A token of ours is below 1 KiB. */
 const longestToken = 4096
+/** How long after its end a token of a session can be about, by any node's clock. */
+export const endingsMatterMs = (lifetimes.accessToken + 2 * clockTolerance) * 1000
+/** Endings that a slow reader may be behind. */
+const endingsKept = 4096
+const nothing: ReadonlyArray<Grant> = []
 
 /** Members of an access token: `sid` is the session, `name` the user's name, the others are the registered ones. */
 const Claims = Schema.Struct({
@@ -36,6 +43,8 @@ const Claims = Schema.Struct({
   roles: Schema.Array(Schema.String),
   iat: Schema.Int,
   exp: Schema.Int,
+  /** The session may only change its password. */
+  only: Schema.optionalKey(Schema.Literal("password")),
 }).check(Schema.makeFilter(({ exp, iat }) => exp - iat <= lifetimes.accessToken || "lives longer than we give"))
 type Claims = typeof Claims.Type
 const decodeClaims = Schema.decodeUnknownOption(Claims)
@@ -86,11 +95,39 @@ const heldBy = (roles: ReadonlyArray<string>, { grants, held }: Trusted): Readon
   return made
 }
 
-export const AccessTokensLive = Layer.sync(AccessTokens, () => {
+/** Sessions that somebody waits for the end of. */
+const makeWaiting = () => {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    tell: (sessionId: string) => {
+      const told = waiting.get(sessionId)
+      waiting.delete(sessionId)
+      for (const resume of told ?? []) resume()
+    },
+    ids: (): ReadonlyArray<string> => [...waiting.keys()],
+    add: (sessionId: string, resume: () => void) => {
+      const known = waiting.get(sessionId)
+      if (known === undefined) waiting.set(sessionId, new Set([resume]))
+      else known.add(resume)
+    },
+    drop: (sessionId: string, resume: () => void) => {
+      const known = waiting.get(sessionId)
+      known?.delete(resume)
+      if (known?.size === 0) waiting.delete(sessionId)
+    },
+  }
+}
+
+const make = Effect.gen(function*() {
   let trusted: Trusted | null = null
   /** Sessions that ended here, with the moment (epoch ms) when the last token of them is expired. */
   const endedHere = new Map<string, number>()
   const verified = new Map<string, Claims>()
+  const waiting = makeWaiting()
+  /** A sliding buffer: 36 bytes an id; who must not miss one waits by `untilEnded`. */
+  const endings = yield* PubSub.sliding<string>(endingsKept)
+  const hasEnded = (sessionId: string) =>
+    endedHere.has(sessionId) || trusted?.trust.endedSessions.has(sessionId) === true
 
   const check = (token: string, state: Trusted, nowMs: number) =>
     Effect.tryPromise({
@@ -124,13 +161,11 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
     const { complete, roles } = state.trust.users
     const held = roles.get(claims.sub) ?? (complete ? null : claims.roles)
     if (held === null) return null
-    return {
-      kind: "user",
-      userId: claims.sub,
-      username: claims.name,
-      sessionId: claims.sid,
-      grants: heldBy(held, state),
-    }
+    const user = { kind: "user", userId: claims.sub, username: claims.name, sessionId: claims.sid } as const
+    // Whatever the roles say: no slice has to know of this to be safe.
+    return claims.only === "password" ?
+      { ...user, grants: nothing, mustChangePassword: true } :
+      { ...user, grants: heldBy(held, state) }
   }
 
   const present = Effect.suspend(() =>
@@ -150,7 +185,7 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
       const nowMs = yield* Clock.currentTimeMillis
       const claims = verified.get(token) ?? (yield* check(token, state, nowMs))
       const over = claims.exp * 1000 + clockTolerance * 1000 <= nowMs
-      if (over || endedHere.has(claims.sid) || state.trust.endedSessions.has(claims.sid)) {
+      if (over || claims.iat * 1000 > nowMs + clockTolerance * 1000 || hasEnded(claims.sid)) {
         verified.delete(token)
         return yield* refused
       }
@@ -165,14 +200,34 @@ export const AccessTokensLive = Layer.sync(AccessTokens, () => {
       const nowMs = yield* Clock.currentTimeMillis
       const before = trusted
       trusted = yield* importKeys(known, before)
+      const news = [...known.endedSessions].filter((id) =>
+        before?.trust.endedSessions.has(id) !== true && !endedHere.has(id)
+      )
+      yield* PubSub.publishAll(endings, news)
+      for (const id of waiting.ids()) if (hasEnded(id)) waiting.tell(id)
       for (const [id, untilMs] of endedHere) if (untilMs <= nowMs) endedHere.delete(id)
       // A key that is gone takes its tokens with it; those of the others need not be verified anew every two seconds.
       const { keys } = trusted
       if (before !== null && [...before.keys.keys()].some((kid) => !keys.has(kid))) verified.clear()
     }),
-    endSession: (sessionId) =>
-      Effect.map(Clock.currentTimeMillis, (nowMs) => {
-        endedHere.set(sessionId, nowMs + (lifetimes.accessToken + 2 * clockTolerance) * 1000)
+    endSession: Effect.fnUntraced(function*(sessionId) {
+      const nowMs = yield* Clock.currentTimeMillis
+      const news = !hasEnded(sessionId)
+      endedHere.set(sessionId, nowMs + endingsMatterMs)
+      waiting.tell(sessionId)
+      if (news) yield* PubSub.publish(endings, sessionId)
+    }),
+    hasEnded: (sessionId) => Effect.sync(() => hasEnded(sessionId)),
+    ended: Stream.fromPubSub(endings),
+    untilEnded: (sessionId) =>
+      Effect.callback((resume) => {
+        if (hasEnded(sessionId)) return resume(Effect.void)
+        const told = () => resume(Effect.void)
+        waiting.add(sessionId, told)
+        return Effect.sync(() => waiting.drop(sessionId, told))
       }),
+    settings: Effect.sync(() => trusted?.trust.security ?? defaultSecuritySettings),
   })
 })
+
+export const AccessTokensLive = Layer.effect(AccessTokens, make)

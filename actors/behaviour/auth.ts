@@ -5,20 +5,21 @@
  * 1. A refresh token that comes a second time ends its session: one of the two who hold it stole it (RFC 9700, section 4.14).
  * 2. Every password check, also those of a signed-in user, counts against the throttle of the account and of the address.
  * 3. A session that ends is refused on this node before the call answers, on the others within moments (`Trust`).
+ * 4. Rules of passwords, locks and sessions are read from the security settings for each call.
  */
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { AccessTokens, Auth, type Caller, type SignedIn, type TokenTrust } from "#actors/protocol/auth.ts"
 import { RoleReach } from "#actors/protocol/permission.ts"
+import { type SecuritySettings, SessionLimitReached } from "#schema/auth-security.ts"
 import {
   InvalidCredentials,
   InvalidRefreshToken,
-  lifetimes,
   type Profile,
   type PublicJwk,
   SignInLocked,
   UsernameTaken,
 } from "#schema/auth.ts"
-import { UserId } from "#schema/common.ts"
+import { type EpochMs, UserId } from "#schema/common.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { Unauthenticated, VersionConflict } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
@@ -28,11 +29,18 @@ import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { createHash, randomBytes } from "node:crypto"
 import { answered } from "../store/answer.ts"
-import { AuthThrottleStore } from "../store/auth-throttle.ts"
+import { AuthRolesStore } from "../store/auth-roles.ts"
+import { AuthSecurityStore } from "../store/auth-security.ts"
+import { AuthSessionsStore } from "../store/auth-sessions.ts"
+import { accountSubject, addressSubject, AuthThrottleStore } from "../store/auth-throttle.ts"
 import { AuthTrustStore } from "../store/auth-trust.ts"
-import { AuthStore, usernameKey, type UserRow } from "../store/auth.ts"
-import { signAccessToken, type SigningKey, signingKey } from "./auth-keys.ts"
-import { makePasswords } from "./auth-passwords.ts"
+import { AuthUsersStore, type UserRow } from "../store/auth-users.ts"
+import { AuthStore } from "../store/auth.ts"
+import { makeKeyRing, signAccessToken } from "./auth-keys.ts"
+import { Passwords, randomPassword } from "./auth-passwords.ts"
+import { checkNewPassword, mustChange, passwordExpiry } from "./auth-policy.ts"
+import { makeEndSessions, sessionRules } from "./auth-sessions.ts"
+import { endingsMatterMs } from "./auth-tokens.ts"
 
 export interface AuthOptions {
   /** Password of the user `admin` at the first start; `null` for a random one. */
@@ -44,14 +52,13 @@ export interface AuthOptions {
 }
 
 const pruneEvery = "1 hour"
-const accountFree = 5
-/** Behind one address there may be a whole office. */
-const addressFree = 20
+/** Well below the time that the next signing key is published before it signs. */
+const maintainKeysEvery = "10 minutes"
 
 const randomSecret = () => Redacted.make(randomBytes(32).toString("base64url"))
 const hashOf = (token: Redacted.Redacted) => createHash("sha256").update(Redacted.value(token)).digest()
 
-const profileOf = (user: UserRow): Profile => ({
+const profileOf = (user: UserRow, settings: SecuritySettings, nowMs: EpochMs): Profile => ({
   id: UserId.make(user.id),
   username: user.username,
   displayName: user.displayName,
@@ -61,200 +68,245 @@ const profileOf = (user: UserRow): Profile => ({
   roles: user.roles,
   createdAt: user.createdAt.getTime(),
   passwordChangedAt: user.passwordChangedAt.getTime(),
+  passwordExpiresAt: passwordExpiry(user.passwordChangedAt.getTime(), settings),
+  mustChangePassword: mustChange(user, settings, nowMs),
   version: user.version,
 })
 
-/** 20 characters that are hard to mistake for each other: 100 bits. */
-const randomPassword = (): Redacted.Redacted => {
-  const alphabet = "abcdefghjkmnpqrstuvwxyz23456789A"
-  return Redacted.make([...randomBytes(20)].map((byte) => alphabet[byte & 31]).join(""))
-}
-
 const gone = new Unauthenticated({ message: "The session has ended; sign in again" })
 
-const make = Effect.fnUntraced(function*(options: AuthOptions) {
-  const store = yield* AuthStore
-  const throttle = yield* AuthThrottleStore
+const makeStores = Effect.all({
+  auth: AuthStore,
+  users: AuthUsersStore,
+  roles: AuthRolesStore,
+  sessions: AuthSessionsStore,
+  security: AuthSecurityStore,
+  throttle: AuthThrottleStore,
+  trusted: AuthTrustStore,
+})
+type Stores = Effect.Success<typeof makeStores>
+
+const publicKey = (kid: string, x: string): PublicJwk => ({
+  kty: "OKP",
+  crv: "Ed25519",
+  x,
+  kid,
+  alg: "EdDSA",
+  use: "sig",
+})
+
+/** What access tokens are judged by, and the key to sign them with. */
+const makeSigning = Effect.fnUntraced(function*(stores: Stores) {
   const tokens = yield* AccessTokens
   const trust = yield* Trust
-  const trusted = yield* AuthTrustStore
   const reach = yield* RoleReach
   const vault = yield* Vault
-  const passwords = yield* makePasswords
-  let signer: SigningKey | null = null
   let known: TokenTrust | null = null
 
   const readTrust = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
-    const rows = yield* store.keys.list(nowMs)
-    const jwk = (kid: string, x: string): PublicJwk => ({
-      kty: "OKP",
-      crv: "Ed25519",
-      x,
-      kid,
-      alg: "EdDSA",
-      use: "sig",
-    })
+    const keys = yield* stores.auth.keys.list(nowMs)
     const narrowed = yield* reach.read
     known = {
-      keys: rows.map((row) => ({ jwk: jwk(row.kid, row.publicX), expiresAtMs: row.expiresAt.getTime() })),
-      roles: (yield* store.roles.permissions()).map((one) => ({
+      keys: keys.map((row) => ({ jwk: publicKey(row.kid, row.publicX), expiresAtMs: row.expiresAt.getTime() })),
+      roles: (yield* stores.roles.permissions()).map((one) => ({
         ...one,
         resources: narrowed.get(one.role) ?? "all",
       })),
-      users: yield* trusted.users,
-      endedSessions: new Set(yield* store.sessions.endedSince(nowMs - (lifetimes.accessToken + 60) * 1000)),
+      users: yield* stores.trusted.users,
+      endedSessions: new Set(yield* stores.sessions.over(nowMs - endingsMatterMs, nowMs)),
+      security: yield* stores.security.read,
     }
     yield* tokens.trust(known)
-  }).pipe(trusted.oneMoment)
+  }).pipe(stores.trusted.oneMoment)
 
-  const currentSigner = Effect.gen(function*() {
-    const key = yield* signingKey(store, signer)
-    if (key.kid !== signer?.kid) {
-      signer = key
-      // What this key signs must verify from the first token on.
-      yield* trust.changed
-    }
-    return key
-  }).pipe(Effect.provideService(Vault, vault))
+  // What a key signs must verify from the first token on.
+  const ring = makeKeyRing(stores.auth.keys, trust.changed)
+  const sign = Effect.fnUntraced(function*(session: Parameters<typeof signAccessToken>[1]) {
+    const signed = yield* signAccessToken(yield* Effect.provideService(ring.current, Vault, vault), session)
+    // Made or enabled on another node a moment ago: the token must be good at once.
+    if (known?.users.complete === true && !known.users.roles.has(session.user.id)) yield* trust.fresh
+    return signed
+  })
+  return { readTrust, sign, maintainKeys: Effect.provideService(ring.maintain, Vault, vault) }
+})
 
-  const firstStart = Effect.gen(function*() {
-    yield* store.roles.seed(Object.entries(builtInRoles).map(([name, role]) => ({ name, ...role })))
-    const password = options.adminPassword ?? randomPassword()
-    const id = yield* uuid7
-    const added = yield* store.users.addFirst({
-      id,
+/** Checks of passwords, and what becomes of one that is right. */
+const makeAuthenticate = (stores: Stores, passwords: Passwords["Service"]) =>
+  /** The user whose name and password these are. */
+  Effect.fnUntraced(
+    function*(
+      credentials: { readonly username: string; readonly password: Redacted.Redacted },
+      caller: Caller,
+      settings: SecuritySettings,
+    ) {
+      const { password, username } = credentials
+      const nowMs = yield* Clock.currentTimeMillis
+      const account = accountSubject(username)
+      const address = addressSubject(caller.address)
+      const waits = { firstMs: settings.lockoutFirstSeconds * 1000, longestMs: settings.lockoutMaxSeconds * 1000 }
+      const lockedUntil = yield* stores.throttle.begin(
+        [
+          { subject: account, free: settings.lockoutAccountFailures },
+          ...(address === null ? [] : [{ subject: address, free: settings.lockoutAddressFailures }]),
+        ],
+        waits,
+        nowMs,
+      )
+      if (lockedUntil !== null) {
+        return yield* new SignInLocked({ retryAfterSeconds: Math.ceil((lockedUntil - nowMs) / 1000) })
+      }
+      const user = yield* stores.auth.users.byName(username)
+      const { matches, outdated } = yield* passwords.verify(password, user?.passwordHash ?? null)
+      if (!matches || user === null || !user.enabled) return yield* new InvalidCredentials()
+      yield* stores.throttle.succeed(account, address, nowMs)
+      if (outdated) yield* stores.auth.users.rehash(user.id, user.passwordHash, yield* passwords.hash(password))
+      return user
+    },
+  )
+
+const makeFirstStart = Effect.fnUntraced(
+  function*(stores: Stores, passwords: Passwords["Service"], options: AuthOptions) {
+    yield* stores.roles.seed(Object.entries(builtInRoles).map(([name, role]) => ({ name, ...role })))
+    const password = options.adminPassword ?? randomPassword(0)
+    const added = yield* stores.users.addFirst({
+      id: yield* uuid7,
       username: "admin",
       passwordHash: yield* Effect.orDie(passwords.hash(password)),
+      displayName: "",
+      email: null,
+      locale: null,
+      timeZone: null,
+      enabled: true,
+      mustChangePassword: false,
+      roles: ["admin"],
       nowMs: yield* Clock.currentTimeMillis,
-    })
+    }).pipe(Effect.catchTag("RoleNotFound", Effect.die))
     if (added) {
       yield* options.onFirstStart({ username: "admin", password: options.adminPassword === null ? password : null })
     }
-  })
+  },
+)
+
+const make = Effect.fnUntraced(function*(options: AuthOptions) {
+  const stores = yield* makeStores
+  const passwords = yield* Passwords
+  const signing = yield* makeSigning(stores)
+  const endSessions = yield* makeEndSessions
+  const authenticate = makeAuthenticate(stores, passwords)
+  const { security, sessions, users } = stores
 
   const issue = Effect.fnUntraced(
-    function*(user: UserRow, sessionId: string, refreshToken: Redacted.Redacted, refreshExpiresIn: number) {
-      const accessToken = yield* signAccessToken(yield* currentSigner, user, sessionId)
-      // Made or enabled on another node a moment ago: the token must be good at once.
-      if (known?.users.complete === true && !known.users.roles.has(user.id)) yield* trust.fresh
+    function*(
+      user: UserRow,
+      session: { readonly id: string; readonly refreshToken: Redacted.Redacted; readonly endsAtMs: EpochMs },
+      settings: SecuritySettings,
+    ) {
+      const nowMs = yield* Clock.currentTimeMillis
+      const { endsAtMs, id, refreshToken } = session
+      const onlyPassword = mustChange(user, settings, nowMs)
+      const { expiresIn, token } = yield* signing.sign({ user, sessionId: id, endsAtMs, onlyPassword })
       return {
-        accessToken,
+        accessToken: token,
         refreshToken,
-        expiresIn: lifetimes.accessToken,
-        refreshExpiresIn,
-        user: profileOf(user),
+        expiresIn,
+        refreshExpiresIn: Math.max(1, Math.floor((endsAtMs - nowMs) / 1000)),
+        user: profileOf(user, settings, nowMs),
       } satisfies SignedIn
     },
   )
 
-  /** The user whose name and password these are. */
-  const authenticate = Effect.fnUntraced(function*(username: string, password: Redacted.Redacted, caller: Caller) {
-    const nowMs = yield* Clock.currentTimeMillis
-    // A name can be long and is the client's: its hash has a bounded length.
-    const account = `account:${createHash("sha256").update(usernameKey(username)).digest("base64url")}`
-    const address = caller.address === "" ? null : `address:${caller.address}`
-    const lockedUntil = yield* throttle.begin([
-      { subject: account, free: accountFree },
-      ...(address === null ? [] : [{ subject: address, free: addressFree }]),
-    ], nowMs)
-    if (lockedUntil !== null) {
-      return yield* new SignInLocked({ retryAfterSeconds: Math.ceil((lockedUntil - nowMs) / 1000) })
-    }
-    const user = yield* store.users.byName(username)
-    const { matches, outdated } = yield* passwords.verify(password, user?.passwordHash ?? null)
-    if (!matches || user === null || !user.enabled) return yield* new InvalidCredentials()
-    yield* throttle.succeed(account, address, nowMs)
-    if (outdated) yield* store.users.setPassword(user.id, yield* passwords.hash(password), null)
-    return user
-  })
-
   const self = (who: UserPrincipal) =>
     Effect.filterOrFail(
-      store.users.byId(who.userId),
+      stores.auth.users.byId(who.userId),
       (user): user is UserRow => user !== null && user.enabled,
       () => gone,
     )
-
-  const endSession = Effect.fnUntraced(function*(sessionId: string, reason: string) {
-    yield* store.sessions.end(sessionId, reason, yield* Clock.currentTimeMillis)
-    yield* tokens.endSession(sessionId)
+  const ownProfile = Effect.fnUntraced(function*(who: UserPrincipal) {
+    return profileOf(yield* self(who), yield* security.read, yield* Clock.currentTimeMillis)
   })
 
   const service = Auth.of({
     login: Effect.fnUntraced(function*(credentials, caller) {
-      const user = yield* authenticate(credentials.username, credentials.password, caller)
-      const nowMs = yield* Clock.currentTimeMillis
+      const settings = yield* security.read
+      const user = yield* authenticate(credentials, caller, settings)
       const id = yield* uuid7
       const refreshToken = randomSecret()
-      yield* store.sessions.open({
-        id,
-        userId: user.id,
-        nowMs,
-        expiresAtMs: nowMs + lifetimes.sessionIdle * 1000,
-        tokenHash: hashOf(refreshToken),
-        ...caller,
-      })
-      return yield* issue(user, id, refreshToken, lifetimes.sessionIdle)
+      const session = { id, userId: user.id, nowMs: yield* Clock.currentTimeMillis, tokenHash: hashOf(refreshToken) }
+      const opened = yield* sessions.open({ ...session, ...caller }, sessionRules(settings))
+      if (opened.kind === "refused") return yield* new InvalidCredentials()
+      if (opened.kind === "limit") return yield* new SessionLimitReached({ limit: settings.sessionsPerUser })
+      yield* endSessions(opened.ended)
+      return yield* issue(user, { id, refreshToken, endsAtMs: opened.expiresAtMs }, settings)
     }, answered),
     refresh: Effect.fnUntraced(function*(token) {
       const nowMs = yield* Clock.currentTimeMillis
       const next = randomSecret()
-      const rotation = yield* store.sessions.rotate({
-        hash: hashOf(token),
-        next: hashOf(next),
-        nowMs,
-        idleSeconds: lifetimes.sessionIdle,
-        maxSeconds: lifetimes.session,
-      })
+      const settings = yield* security.read
+      const presented = { hash: hashOf(token), next: hashOf(next), nowMs }
+      const rotation = yield* sessions.rotate(presented, sessionRules(settings))
       if (rotation.kind === "replayed") {
         yield* Effect.logWarning(`A used refresh token came again; session ${rotation.sessionId} was ended`)
-        yield* endSession(rotation.sessionId, "replay")
+        yield* sessions.end(rotation.sessionId, "replay", nowMs)
+        yield* endSessions([rotation.sessionId])
       }
       if (rotation.kind !== "rotated") return yield* new InvalidRefreshToken()
-      const secondsLeft = Math.max(1, Math.floor((rotation.expiresAtMs - nowMs) / 1000))
-      return yield* issue(rotation.user, rotation.sessionId, next, secondsLeft)
+      const session = { id: rotation.sessionId, refreshToken: next, endsAtMs: rotation.expiresAtMs }
+      return yield* issue(rotation.user, session, settings)
     }, answered),
-    logout: (who) => answered(endSession(who.sessionId, "logout")),
+    logout: Effect.fnUntraced(function*({ sessionId }) {
+      yield* sessions.end(sessionId, "logout", yield* Clock.currentTimeMillis)
+      yield* endSessions([sessionId])
+    }, answered),
     heartbeat: Effect.fnUntraced(function*(who) {
       const nowMs = yield* Clock.currentTimeMillis
-      const expiresAt = yield* store.sessions.touch(who.sessionId, nowMs)
+      const expiresAt = yield* sessions.touch(who.sessionId, nowMs, sessionRules(yield* security.read))
       if (expiresAt === null) return yield* gone
       return { sessionId: who.sessionId, expiresAt, serverTime: nowMs }
     }, answered),
-    profile: (who) => answered(Effect.map(self(who), profileOf)),
+    profile: (who) => answered(ownProfile(who)),
     updateProfile: Effect.fnUntraced(function*(who, change, expectedVersion) {
       yield* self(who)
-      const changed = yield* store.users.change(who.userId, change, expectedVersion)
+      const changed = yield* users.set(who.userId, change, expectedVersion)
       if (!changed) return yield* new VersionConflict({ message: "The profile was changed by somebody else" })
-      return profileOf(yield* self(who))
+      return yield* ownProfile(who)
     }, answered),
     changeUsername: Effect.fnUntraced(function*(who, change, caller) {
       const user = yield* self(who)
-      yield* authenticate(user.username, change.password, caller)
-      yield* store.users.rename(user.id, change.username).pipe(
+      const credentials = { username: user.username, password: change.password }
+      yield* authenticate(credentials, caller, yield* security.read)
+      yield* users.set(user.id, { username: change.username }, null).pipe(
         Effect.catchIf((error) =>
           error.reason._tag === "UniqueViolation", () =>
           Effect.fail(new UsernameTaken({ username: change.username }))),
       )
-      return profileOf(yield* self(who))
+      return yield* ownProfile(who)
     }, answered),
     changePassword: Effect.fnUntraced(function*(who, change, caller) {
       const user = yield* self(who)
-      yield* authenticate(user.username, change.current, caller)
+      const settings = yield* security.read
+      yield* authenticate({ username: user.username, password: change.current }, caller, settings)
+      const owner = { username: user.username, before: yield* users.passwords(user.id, settings.passwordHistory) }
+      yield* checkNewPassword(passwords, change.next, owner, settings)
       const hash = yield* passwords.hash(change.next)
       const nowMs = yield* Clock.currentTimeMillis
-      const ended = yield* store.inTransaction(
+      const ended = yield* users.inTransaction(
         Effect.andThen(
-          store.users.setPassword(user.id, hash, nowMs),
-          store.sessions.endOthers(user.id, who.sessionId, "password", nowMs),
+          users.set(user.id, { password: { hash, nowMs }, mustChangePassword: false }, null),
+          sessions.endAll(user.id, who.sessionId, "password", nowMs),
         ),
       )
-      yield* Effect.forEach(ended, tokens.endSession, { discard: true })
+      yield* endSessions(ended)
     }, answered),
   })
 
-  return { service, firstStart, currentSigner, readTrust, prune: Effect.flatMap(Clock.currentTimeMillis, store.prune) }
+  return {
+    service,
+    firstStart: makeFirstStart(stores, passwords, options),
+    readTrust: signing.readTrust,
+    maintainKeys: signing.maintainKeys,
+    prune: Effect.flatMap(Clock.currentTimeMillis, stores.auth.prune),
+  }
 })
 
 /**
@@ -264,7 +316,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
 export const authLayer = (options: AuthOptions): Layer.Layer<
   Auth,
   SqlError.SqlError,
-  AccessTokens | SqlClient.SqlClient | PgClient.PgClient | Vault | Trust | RoleReach
+  AccessTokens | SqlClient.SqlClient | PgClient.PgClient | Vault | Trust | RoleReach | Passwords
 > =>
   Layer.effect(
     Auth,
@@ -273,10 +325,13 @@ export const authLayer = (options: AuthOptions): Layer.Layer<
       const trust = yield* Trust
       yield* auth.firstStart
       yield* trust.reads("what tokens are judged by", auth.readTrust)
-      yield* auth.currentSigner
+      yield* auth.maintainKeys
       const quietly = <E>(work: Effect.Effect<void, E>, what: string) =>
         Effect.catchCause(work, (cause) => Effect.logDebug(`${what} must wait`, cause))
       yield* Effect.forkScoped(Effect.repeat(quietly(auth.prune, "Pruning sessions"), Schedule.spaced(pruneEvery)))
+      yield* Effect.forkScoped(
+        Effect.repeat(quietly(auth.maintainKeys, "Making the next signing key"), Schedule.spaced(maintainKeysEvery)),
+      )
       return auth.service
     }),
   )

@@ -124,7 +124,6 @@ export class Sessions extends Context.Service<Sessions, {
     who: UserPrincipal,
     page: PageRequest,
   ) => Answer<PageOf<UserSession>, UserNotFound | InvalidCursor>
-  readonly count: () => Answer<number>
   /** Whether a session goes on, as the database knows it. */
   readonly isLive: (sessionId: string) => Answer<boolean>
   /** Ends every session of a user; answers how many there were. */

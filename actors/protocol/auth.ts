@@ -6,6 +6,7 @@
  *    verifies while PostgreSQL is away. {@link Auth} needs PostgreSQL and comes late.
  * 2. A session that is ended on this node is refused at once, one that is ended on another node within seconds.
  */
+import type { PasswordRefused, SecuritySettings, SessionLimitReached } from "#schema/auth-security.ts"
 import type {
   InvalidCredentials,
   InvalidRefreshToken,
@@ -20,7 +21,7 @@ import type {
 import type { EpochMs } from "#schema/common.ts"
 import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated, VersionConflict } from "#schema/problem.ts"
-import { Context, type Effect, type Redacted } from "effect"
+import { Context, type Effect, type Redacted, type Stream } from "effect"
 
 /** What the verification of tokens needs to know; whole, it replaces what was known before. */
 export interface TokenTrust {
@@ -31,8 +32,9 @@ export interface TokenTrust {
    * is not among them the token's own word counts.
    */
   readonly users: { readonly roles: ReadonlyMap<string, ReadonlyArray<string>>; readonly complete: boolean }
-  /** Sessions that ended less than the lifetime of an access token ago. */
+  /** Sessions that ended, or ran out, less than the longest life of an access token ago. */
   readonly endedSessions: ReadonlySet<string>
+  readonly security: SecuritySettings
 }
 
 export class AccessTokens extends Context.Service<AccessTokens, {
@@ -42,6 +44,14 @@ export class AccessTokens extends Context.Service<AccessTokens, {
   readonly trust: (known: TokenTrust) => Effect.Effect<void>
   /** Refuses the access tokens of a session from now on, until {@link TokenTrust} carries it or the tokens are expired. */
   readonly endSession: (sessionId: string) => Effect.Effect<void>
+  /** Whether a session ended here, or elsewhere as far as was heard; of the last ten minutes. */
+  readonly hasEnded: (sessionId: string) => Effect.Effect<boolean>
+  /** Returns when the session has ended, on whatever node: what was opened in its name closes then. */
+  readonly untilEnded: (sessionId: string) => Effect.Effect<void>
+  /** Ids of sessions as they end. A reader that is thousands behind misses the oldest. */
+  readonly ended: Stream.Stream<string>
+  /** As they were last read; the defaults before that. */
+  readonly settings: Effect.Effect<SecuritySettings>
 }>()("nightjar/actors/AccessTokens") {}
 
 /** Where a call comes from. */
@@ -66,13 +76,14 @@ export class Auth extends Context.Service<Auth, {
   readonly login: (
     credentials: { readonly username: string; readonly password: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<SignedIn, InvalidCredentials | SignInLocked | DependencyUnavailable>
+  ) => Effect.Effect<SignedIn, InvalidCredentials | SignInLocked | SessionLimitReached | DependencyUnavailable>
   /** Rotates: the given token is used up. One that was used before ends its session. */
   readonly refresh: (
     token: Redacted.Redacted,
     caller: Caller,
   ) => Effect.Effect<SignedIn, InvalidRefreshToken | DependencyUnavailable>
   readonly logout: (who: UserPrincipal) => Effect.Effect<void, DependencyUnavailable>
+  /** Keeps the session alive: it ends its idle time from now on, but not beyond its longest life. */
   readonly heartbeat: (who: UserPrincipal) => Effect.Effect<SessionState, Unauthenticated | DependencyUnavailable>
   readonly profile: (who: UserPrincipal) => Effect.Effect<Profile, Unauthenticated | DependencyUnavailable>
   readonly updateProfile: (
@@ -88,10 +99,13 @@ export class Auth extends Context.Service<Auth, {
     Profile,
     Unauthenticated | InvalidCredentials | SignInLocked | UsernameTaken | DependencyUnavailable
   >
-  /** Ends every other session of the user. */
+  /** Ends every other session of the user. A session that could do nothing else can after its next refresh. */
   readonly changePassword: (
     who: UserPrincipal,
     change: { readonly current: Redacted.Redacted; readonly next: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<void, Unauthenticated | InvalidCredentials | SignInLocked | DependencyUnavailable>
+  ) => Effect.Effect<
+    void,
+    Unauthenticated | InvalidCredentials | SignInLocked | PasswordRefused | DependencyUnavailable
+  >
 }>()("nightjar/actors/Auth") {}

@@ -134,12 +134,16 @@ const opening = (sql: SqlClient.SqlClient) => ({
 const ids = Effect.map((rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id))
 
 const ending = (sql: SqlClient.SqlClient) => ({
-  /** Whether it was still live. */
   end: (id: string, reason: string, nowMs: EpochMs) =>
+    sql`
+      UPDATE auth_session SET ended_at = ${new Date(nowMs)}, end_reason = ${reason}
+      WHERE id = ${id} AND ended_at IS NULL`,
+  /** Whether it was live and that user's. */
+  endOne: (id: string, userId: string, reason: string, nowMs: EpochMs) =>
     Effect.map(
       sql`
         UPDATE auth_session SET ended_at = ${new Date(nowMs)}, end_reason = ${reason}
-        WHERE id = ${id} AND ended_at IS NULL RETURNING id`,
+        WHERE id = ${id} AND user_id = ${userId} AND ended_at IS NULL AND expires_at > ${new Date(nowMs)} RETURNING id`,
       (rows) => rows.length === 1,
     ),
   /** Ends all sessions of a user but `except`; answers their ids. */
@@ -169,12 +173,6 @@ const reading = (sql: SqlClient.SqlClient) => ({
         AND (${userId}::text IS NULL OR s.user_id = ${userId}::text::uuid)
         AND (${after}::text IS NULL OR s.id < ${after}::text::uuid)
       ORDER BY s.id DESC LIMIT ${limit}`,
-  countLive: (nowMs: EpochMs) =>
-    Effect.map(
-      sql<{ readonly count: number }>`
-        SELECT count(*)::int AS count FROM auth_session WHERE ended_at IS NULL AND expires_at > ${new Date(nowMs)}`,
-      (rows) => rows[0]?.count ?? 0,
-    ),
   isLive: (id: string, nowMs: EpochMs) =>
     Effect.map(
       sql`SELECT 1 FROM auth_session WHERE id = ${id} AND ended_at IS NULL AND expires_at > ${new Date(nowMs)}`,

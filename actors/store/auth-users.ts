@@ -31,6 +31,7 @@ export interface UserRow {
 
 /** A user with what lists show of them besides. */
 export interface ManagedRow extends UserRow {
+  readonly usernameKey: string
   readonly activeSessions: number
 }
 
@@ -74,7 +75,7 @@ export interface UserSet {
 
 const reads = (sql: SqlClient.SqlClient) => {
   const managed = (nowMs: EpochMs) =>
-    sql`${sql.literal(userColumns)}, (
+    sql`${sql.literal(userColumns)}, u.username_key AS "usernameKey", (
     SELECT count(*)::int FROM auth_session s
     WHERE s.user_id = u.id AND s.ended_at IS NULL AND s.expires_at > ${new Date(nowMs)}) AS "activeSessions"`
   const conditions = (filter: UserFilter, after: string | null) => [
@@ -138,6 +139,9 @@ const writes = (sql: SqlClient.SqlClient) => {
     addRole,
     setRoles,
     raise,
+    /** Changes of one user wait for each other from here to the end of the transaction. Whether there is such a user. */
+    lock: (id: string) =>
+      Effect.map(sql`SELECT 1 FROM auth_user WHERE id = ${id} FOR NO KEY UPDATE`, (rows) => rows.length === 1),
     /** Whether the user held it. */
     dropRole: (userId: string, role: string) =>
       Effect.map(
@@ -246,6 +250,15 @@ const preferences = (sql: SqlClient.SqlClient) => {
 export const AuthUsersStore = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...reads(sql),
   ...writes(sql),
+  /** Adds the user if there is none at all; tells whether it did. Two nodes that start at once wait for each other. */
+  addFirst: (user: UserInsert) =>
+    sql.withTransaction(Effect.gen(function*() {
+      yield* sql`LOCK TABLE auth_user IN SHARE ROW EXCLUSIVE MODE`
+      const any = yield* sql`SELECT 1 FROM auth_user LIMIT 1`
+      if (any.length > 0) return false
+      yield* writes(sql).insert(user)
+      return true
+    })),
   preferences: preferences(sql),
   keepingAnAdministrator: keepingAnAdministrator(sql),
   inTransaction: sql.withTransaction,

@@ -7,6 +7,8 @@
  *    itself holds an unguessable credential, which the handler checks.
  * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
  */
+import { AuditUnavailable } from "#schema/auth-audit.ts"
+import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { type Permission, type Principal, type UserPrincipal } from "#schema/permission.ts"
 import {
   BadRequest,
@@ -33,6 +35,8 @@ export interface AccessAnnotation {
   readonly orLoopback: boolean
   /** A WebSocket handshake without a token passes: browsers cannot send the header, so the handler asks in the channel. */
   readonly inChannel: boolean
+  /** Also for a user who must change the password first. */
+  readonly beforePasswordChange: boolean
 }
 
 /** The annotation; set it by {@link access}. */
@@ -43,7 +47,13 @@ export const access = (
   rule: AccessRule,
   options: Partial<Omit<AccessAnnotation, "rule">> = {},
 ): Context.Context<never> =>
-  Context.make(Access, { rule, orLoopback: false, inChannel: false, ...options }) as Context.Context<never>
+  Context.make(Access, {
+    rule,
+    orLoopback: false,
+    inChannel: false,
+    beforePasswordChange: false,
+    ...options,
+  }) as Context.Context<never>
 
 /** Who calls. `anonymous` only where the endpoint is `public` or a `capability`. */
 export class CurrentPrincipal
@@ -68,7 +78,7 @@ export class AccessControl
   extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()("nightjar/http/AccessControl", {
     requiredForClient: true,
     security: { bearer },
-    error: problems(Unauthenticated, Forbidden, DependencyUnavailable),
+    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable, AuditUnavailable),
   })
 {}
 

@@ -8,6 +8,8 @@
 import { OpenApi } from "effect/http-api"
 import { NetworkGroup } from "./auth-network.ts"
 import { AuthGroup } from "./auth.ts"
+import { SecurityGroup } from "./auth-security.ts"
+import { UsersGroup } from "./auth-users.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
@@ -25,6 +27,8 @@ const groups = nightjar
   .add(HttpGroup)
   .add(AuthGroup)
   .add(NetworkGroup)
+  .add(UsersGroup)
+  .add(SecurityGroup)
   .add(PermissionGroup)
   .add(LicenseGroup)
   .add(CameraGroup)

@@ -10,6 +10,7 @@ import {
   RoleNotFound,
   RoleUpdate,
   User,
+  UserNotFound,
 } from "#schema/auth-users.ts"
 import { Page, Uuid7 } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
@@ -88,7 +89,7 @@ const ownSessions = [
   HttpApiEndpoint.get("ownSessions", `${base}/auth/sessions`, {
     query: pageQuery,
     success: Page(UserSession),
-    error: problems(InvalidCursor),
+    error: problems(UserNotFound, InvalidCursor),
   }).annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(
     doc("List own sessions", "Those that have not ended, newest first; `current` marks the caller's."),
   ),

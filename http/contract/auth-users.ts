@@ -1,6 +1,5 @@
 /** The auth service: users, their roles and sessions, and the preferences of the caller. */
-import { SessionsEnded, UserSession } from "#schema/auth-security.ts"
-import { PasswordRefused } from "#schema/auth-security.ts"
+import { PasswordRefused, SessionsEnded, UserSession } from "#schema/auth-security.ts"
 import {
   CreatedUser,
   LastAdministrator,
@@ -13,13 +12,13 @@ import {
   UserNotFound,
   UserUpdate,
 } from "#schema/auth-users.ts"
-import { UsernameTaken } from "#schema/auth.ts"
+import { SignInLocked, UsernameTaken } from "#schema/auth.ts"
 import { Page, UserId } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/auth/api/v1"
@@ -49,8 +48,12 @@ const management = [
   HttpApiEndpoint.post("createUser", `${base}/users`, {
     headers: idempotencyKey,
     payload: NewUser,
-    success: created(CreatedUser),
-    error: problems(UsernameTaken, RoleNotFound, PasswordRefused),
+    success: HttpApiSchema.WithHeaders(CreatedUser.annotate({ httpApiStatus: 201 }), {
+      location: Schema.String,
+      etag: Schema.optionalKey(Schema.String),
+      "cache-control": Schema.Literal("no-store"),
+    }),
+    error: problems(UsernameTaken, RoleNotFound, PasswordRefused, SignInLocked),
   }).annotateMerge(access("user:write")).annotateMerge(
     doc(
       "Create a user",
@@ -68,7 +71,15 @@ const management = [
     headers: ifMatch,
     payload: UserUpdate,
     success: versioned(User),
-    error: problems(UserNotFound, UsernameTaken, RoleNotFound, PasswordRefused, LastAdministrator, VersionConflict),
+    error: problems(
+      UserNotFound,
+      UsernameTaken,
+      RoleNotFound,
+      PasswordRefused,
+      LastAdministrator,
+      VersionConflict,
+      SignInLocked,
+    ),
   }).annotateMerge(access("user:write")).annotateMerge(
     doc(
       "Update a user",

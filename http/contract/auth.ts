@@ -1,11 +1,13 @@
 /**
- * The auth service: signing in and out, the own session and profile, the key set. Management of users, roles and settings is
- * not here yet.
+ * The auth service: signing in and out, the own session and profile, the key set. Users are managed in `auth-users.ts`, roles,
+ * rules and sessions in `auth-security.ts`.
  */
+import { PasswordRefused, SessionLimitReached } from "#schema/auth-security.ts"
 import {
   InvalidCredentials,
   InvalidRefreshToken,
   JwkSet,
+  line,
   NewPassword,
   Profile,
   ProfileChange,
@@ -30,7 +32,7 @@ const givenPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLen
 const newPassword = NewPassword.pipe(Schema.RedactedFromValue)
 
 const LoginBody = Schema.Struct({
-  username: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256)),
+  username: line(256).check(Schema.isMinLength(1)),
   password: givenPassword,
   /** Browsers: keep the refresh token in an `HttpOnly; SameSite=Strict` cookie instead of the answer. */
   cookie: Schema.optionalKey(Schema.Boolean),
@@ -54,11 +56,13 @@ const session = [
   HttpApiEndpoint.post("login", "/auth/api/v1/auth/login", {
     payload: LoginBody,
     success: tokenAnswer,
-    error: problems(InvalidCredentials, SignInLocked),
+    error: problems(InvalidCredentials, SignInLocked, SessionLimitReached),
   }).annotateMerge(access("public")).annotateMerge(
     doc(
       "Log in",
-      "Failures make the account and the address wait for a growing time; the answer is then 429 with Retry-After.",
+      "Failures make the account and the address wait for a growing time; the answer is then 429 with Retry-After. A user " +
+        "with `mustChangePassword` can change the password and nothing else (403 `password_change_required`); a refresh " +
+        "after the change frees the session. 409 `session_limit_reached` where the security settings refuse more sessions.",
     ),
   ),
   HttpApiEndpoint.post("refresh", "/auth/api/v1/auth/refresh", {
@@ -74,16 +78,18 @@ const session = [
   // A browser hides `Set-Cookie` from scripts, so to a client the header may be missing.
   HttpApiEndpoint.post("logout", "/auth/api/v1/auth/logout", {
     success: HttpApiSchema.WithHeaders(HttpApiSchema.NoContent, { "set-cookie": Schema.optionalKey(Schema.String) }),
-  }).annotateMerge(access("signedIn")).annotateMerge(
+  }).annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(
     doc("Log out", "Ends the session: its tokens are refused from now on."),
   ),
   HttpApiEndpoint.post("heartbeat", "/auth/api/v1/auth/heartbeat", { success: SessionState })
-    .annotateMerge(access("signedIn")).annotateMerge(doc("Session heartbeat")),
+    .annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(
+      doc("Session heartbeat", "Begins the session's idle time anew; it never lives beyond its longest life."),
+    ),
 ] as const
 
 const account = [
   HttpApiEndpoint.get("profile", "/auth/api/v1/auth/profile", { success: versioned(Profile) })
-    .annotateMerge(access("signedIn")).annotateMerge(doc("Get own profile")),
+    .annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(doc("Get own profile")),
   HttpApiEndpoint.patch("updateProfile", "/auth/api/v1/auth/profile", {
     headers: ifMatch,
     payload: ProfileChange,
@@ -98,8 +104,13 @@ const account = [
   HttpApiEndpoint.post("password", "/auth/api/v1/auth/password", {
     payload: Schema.Struct({ currentPassword: givenPassword, newPassword }),
     success: HttpApiSchema.NoContent,
-    error: problems(InvalidCredentials, SignInLocked),
-  }).annotateMerge(access("signedIn")).annotateMerge(doc("Change password", "Ends every other session of the user.")),
+    error: problems(InvalidCredentials, SignInLocked, PasswordRefused),
+  }).annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(
+    doc(
+      "Change password",
+      "Ends every other session of the user. 422 `password_refused` names the rules that it breaks.",
+    ),
+  ),
 ] as const
 
 export class AuthGroup extends HttpApiGroup.make("auth")

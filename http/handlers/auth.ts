@@ -6,7 +6,8 @@
  *    for requests that the browser marks as coming from our own pages.
  */
 import { AccessTokens, Auth, type Caller, type SignedIn } from "#actors/protocol/auth.ts"
-import { InvalidRefreshToken, lifetimes, passwordLength } from "#schema/auth.ts"
+import type { SecuritySettings } from "#schema/auth-security.ts"
+import { InvalidRefreshToken, lifetimes, passwordMaxLength } from "#schema/auth.ts"
 import { Effect, Option, Redacted } from "effect"
 import { Cookies, HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
@@ -14,6 +15,7 @@ import { currentUser, refreshCookie, refreshCookiePath } from "../contract/acces
 import { AuthGroup } from "../contract/auth.ts"
 import { expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
+import { fromOwnPage } from "../server-cors.ts"
 
 const caller: Effect.Effect<Caller, never, HttpServerRequest.HttpServerRequest> = Effect.gen(function*() {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -45,24 +47,22 @@ const answer = Effect.fnUntraced(function*(signedIn: SignedIn, cookie: boolean) 
   return HttpApiSchema.withHeaders({ body, headers: { ...noStore, "set-cookie": setCookie } })
 })
 
-/** The refresh token of the cookie. `SameSite=Strict` keeps other sites out; the fetch metadata say it a second time. */
+/** The refresh token of the cookie. `SameSite=Strict` keeps other sites out; fetch metadata or the origin say it a second time. */
 const cookieToken = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-  const site = request.headers["sec-fetch-site"]
-  const own = site === undefined || site === "same-origin" || site === "none"
-  const value = own ? request.cookies[refreshCookie] : undefined
+  const value = fromOwnPage(request) ? request.cookies[refreshCookie] : undefined
   return value === undefined || value === "" ?
     Effect.fail(new InvalidRefreshToken()) :
     Effect.succeed(Redacted.make(value))
 })
 
-const publicConfig = {
-  passwordMinLength: passwordLength.minimum,
-  passwordMaxLength: passwordLength.maximum,
+const publicConfig = (settings: SecuritySettings) => ({
+  passwordMinLength: settings.passwordMinLength,
+  passwordMaxLength,
   accessTokenSeconds: lifetimes.accessToken,
-  sessionIdleSeconds: lifetimes.sessionIdle,
-  sessionSeconds: lifetimes.session,
+  sessionIdleSeconds: settings.sessionIdleMinutes * 60,
+  sessionSeconds: settings.sessionMaxHours * 3600,
   refreshCookie,
-}
+})
 
 export const AuthHandlers = HttpApiBuilder.group(
   nightjar.add(AuthGroup),
@@ -114,7 +114,7 @@ export const AuthHandlers = HttpApiBuilder.group(
           yield* auth.changePassword(yield* currentUser, change, yield* caller)
         }),
       )
-      .handle("config", () => Effect.succeed(publicConfig))
+      .handle("config", () => Effect.map(tokens.settings, publicConfig))
       .handle("jwks", () =>
         Effect.map(tokens.jwks, (body) =>
           HttpApiSchema.withHeaders({ body, headers: { "cache-control": "public, max-age=60" } })))

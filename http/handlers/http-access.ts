@@ -11,6 +11,7 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
 import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
+import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
@@ -57,6 +58,9 @@ export const AccessControlLive = Layer.effect(
       return principal
     })
 
+      if (
+        principal.mustChangePassword === true && !access.beforePasswordChange
+      ) return yield* new PasswordChangeRequired()
     return AccessControl.of({
       bearer: Effect.fnUntraced(function*(handler, { credential, endpoint, group }) {
         const annotations = Context.merge(group.annotations, endpoint.annotations)

@@ -2,6 +2,8 @@
 import { Layer } from "effect"
 import { NetworkHandlers } from "./auth-network.ts"
 import { AuthHandlers } from "./auth.ts"
+import { SecurityHandlers } from "./auth-security.ts"
+import { UsersHandlers } from "./auth-users.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -17,6 +19,8 @@ export const AllHandlers = Layer.mergeAll(
   HttpHandlers,
   AuthHandlers,
   NetworkHandlers,
+  UsersHandlers,
+  SecurityHandlers,
   PermissionHandlers,
   LicenseHandlers,
   CameraHandlers,

@@ -82,6 +82,8 @@ const idempotentRequest = Effect.gen(function*() {
 
 const kept = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
+  // It tells a secret: nothing may hold it.
+  if (response.headers["cache-control"] === "no-store") return null
   const bytes = body._tag === "Uint8Array" ? body.body : body._tag === "Empty" ? new Uint8Array(0) : null
   if (bytes === null || bytes.length > maxKeptBytes || response.status >= 500) return null
   return { status: response.status, headers: { ...response.headers }, body: bytes }
