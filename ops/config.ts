@@ -7,7 +7,7 @@
  * 2. A bad value stops the start with one line that names the variable; the value of a secret is never in it.
  * 3. Layers take typed options made from {@link Settings}; none of them reads the environment.
  */
-import { networkOf } from "#schema/auth-network.ts"
+import { isLoopback, networkOf } from "#schema/auth-network.ts"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { hostname } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
@@ -105,6 +105,16 @@ const networks: Reader<ReadonlyArray<string>> = (text) => {
     Result.fail(`expected addresses or networks such as 10.0.0.0/8, separated by commas; ${wrong} is none`)
 }
 
+const origins: Reader<ReadonlyArray<string>> = (text) => {
+  const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
+  const wrong = parts.find((part) => !URL.canParse(part) || new URL(part).origin !== part)
+  return wrong === undefined ?
+    Result.succeed(parts) :
+    Result.fail(`expected origins such as https://wall.example.org, separated by commas; ${wrong} is none`)
+}
+
+const anything: Reader<string> = (text) => Result.succeed(text)
+
 const setting = <A>(
   name: Setting<A>["name"],
   fallback: string,
@@ -122,6 +132,25 @@ const settings = {
     "8080",
     integer(0, 65_535, ""),
     "Port of the HTTP server; 0 takes a free one",
+  ),
+  tls: setting(
+    "NIGHTJAR_TLS",
+    "auto",
+    word("auto", "on", "off"),
+    "HTTPS: auto serves it on every address but loopback, off leaves it to a reverse proxy",
+  ),
+  tlsCertificate: setting(
+    "NIGHTJAR_TLS_CERT",
+    "",
+    anything,
+    "PEM file of the certificate with its intermediates; read again when it changes. One of the node's own if empty",
+  ),
+  tlsKey: setting("NIGHTJAR_TLS_KEY", "", anything, "PEM file of the private key of NIGHTJAR_TLS_CERT"),
+  corsOrigins: setting(
+    "NIGHTJAR_CORS_ORIGINS",
+    "",
+    origins,
+    "Origins whose pages may use the interface from a browser, separated by commas; none if empty",
   ),
   trustedProxies: setting(
     "NIGHTJAR_TRUSTED_PROXIES",
@@ -237,6 +266,12 @@ const settings = {
     "Node that the commands of this program talk to; the one of NIGHTJAR_HTTP_HOST and NIGHTJAR_HTTP_PORT if empty",
   ),
   user: setting("NIGHTJAR_USER", "admin", filled("a user name"), "User that the commands of this program sign in as"),
+  ca: setting(
+    "NIGHTJAR_CA",
+    "",
+    anything,
+    "PEM file that the commands trust besides the system's; they know the certificate of a node on this machine",
+  ),
   password: setting(
     "NIGHTJAR_PASSWORD",
     "",
@@ -258,6 +293,16 @@ type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] exte
 /** The settings in force; paths are absolute, `storage` names at least one folder. */
 export type Settings = Values
 
+/** Whether this node serves HTTPS. */
+export const servesTls = ({ httpHost, tls }: Pick<Settings, "httpHost" | "tls">): boolean =>
+  tls === "on" || (tls === "auto" && httpHost !== "localhost" && !isLoopback(httpHost))
+
+/** Where a program on this machine reaches the node. */
+export const localUrl = (settings: Pick<Settings, "httpHost" | "tls">, port: number): string => {
+  const host = settings.httpHost === "0.0.0.0" ? "127.0.0.1" : settings.httpHost === "::" ? "::1" : settings.httpHost
+  return `${servesTls(settings) ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`
+}
+
 /** A setting that cannot be used. */
 export class BadSetting extends Schema.TaggedError<BadSetting>()("BadSetting", {
   variable: Schema.String,
@@ -273,7 +318,13 @@ const settled = (values: Values): Settings => {
   const storage = values.storage.length > 0 ?
     values.storage.map((folder) => ({ ...folder, path: absolute(folder.path) })) :
     [{ name: "main", path: join(dataDir, "footage"), floorBytes: gib }]
-  return { ...values, dataDir, storage }
+  return {
+    ...values,
+    dataDir,
+    storage,
+    tlsCertificate: values.tlsCertificate === "" ? "" : absolute(values.tlsCertificate),
+    tlsKey: values.tlsKey === "" ? "" : absolute(values.tlsKey),
+  }
 }
 
 /**
@@ -298,6 +349,12 @@ export const readSettings = (
       const read: Result.Result<unknown, string> = one.read(environment[one.name] ?? one.fallback)
       if (Result.isFailure(read)) return yield* new BadSetting({ variable: one.name, problem: read.failure })
       values[key] = read.success
+    }
+    if ((values["tlsCertificate"] === "") !== (values["tlsKey"] === "")) {
+      return yield* new BadSetting({
+        variable: values["tlsKey"] === "" ? "NIGHTJAR_TLS_KEY" : "NIGHTJAR_TLS_CERT",
+        problem: "certificate and private key belong together; give both or neither",
+      })
     }
     return settled(values as Values)
   })

@@ -13,7 +13,8 @@ import { randomBytes } from "node:crypto"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { childEnvironment, readSettings } from "./config.ts"
+import { childEnvironment, localUrl, readSettings } from "./config.ts"
+import { trustNode } from "./trust.ts"
 
 const root = new URL("..", import.meta.url).pathname
 const dataDir = join(root, ".nightjar", "demo")
@@ -145,11 +146,12 @@ const demo = Effect.gen(function*() {
     ),
     (running) => Effect.promise(() => stop(running, "SIGINT")),
   )
-  const address = `http://${settings.httpHost}:${port}`
+  const address = localUrl(settings, port)
   let token: string | null = null
   const client = yield* makeClient({ baseUrl: address, token: () => token })
   // Half a minute covers the first start: initdb, migrations and the build of the dashboard.
-  yield* Effect.retry(client.health.health(), { schedule: Schedule.spaced("250 millis"), times: 120 })
+  const healthy = Effect.andThen(trustNode({ ...settings, dataDir }), client.health.health())
+  yield* Effect.retry(healthy, { schedule: Schedule.spaced("250 millis"), times: 120 })
   const login = client.auth.login({ payload: { username: "admin", password: Redacted.make(password), cookie: false } })
   const { body } = yield* Effect.retry(login, {
     schedule: Schedule.spaced("250 millis"),

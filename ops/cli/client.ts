@@ -2,11 +2,12 @@
 import { type Client, makeClient } from "#http/contract/client.ts"
 import { Effect, Redacted, Schedule } from "effect"
 import { Prompt } from "effect/cli"
-import { readSettings } from "../config.ts"
+import { localUrl, readSettings, type Settings } from "../config.ts"
+import { trustNode } from "../trust.ts"
 import { failed } from "./failure.ts"
 
-const addressOf = (settings: { readonly url: string; readonly httpHost: string; readonly httpPort: number }): string =>
-  settings.url === "" ? `http://${settings.httpHost}:${settings.httpPort}` : settings.url.replace(/\/+$/, "")
+const addressOf = (settings: Settings): string =>
+  settings.url === "" ? localUrl(settings, settings.httpPort) : settings.url.replace(/\/+$/, "")
 
 const signingIn = (
   client: Client,
@@ -34,6 +35,7 @@ export const withNode = <A, E, R>(
   Effect.gen(function*() {
     const settings = yield* readSettings()
     const address = addressOf(settings)
+    if (address.startsWith("https:")) yield* trustNode(settings)
     let token: string | null = null
     const client = yield* makeClient({ baseUrl: address, token: () => token })
     const password = settings.password ?? settings.adminPassword ??
