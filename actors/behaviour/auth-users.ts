@@ -9,6 +9,7 @@
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { Users, type VersionedPreferences } from "#actors/protocol/auth-users.ts"
 import type { AccessTokens } from "#actors/protocol/auth.ts"
+import { LicenseGate } from "#actors/protocol/license.ts"
 import type { SecuritySettings } from "#schema/auth-security.ts"
 import {
   preferenceLimits,
@@ -125,7 +126,9 @@ const makeList = ({ users }: Stores, { shown }: Reads): Users["Service"]["list"]
 const makeCreate = Effect.fnUntraced(function*({ security, users }: Stores, { get, named }: Reads) {
   const passwords = yield* Passwords
   const trust = yield* Trust
+  const gate = yield* LicenseGate
   const create: Users["Service"]["create"] = Effect.fnUntraced(function*(user, who) {
+    yield* gate.mayAdd("users")
     const settings = yield* security.read
     yield* mustHold(who, yield* named(user.roles ?? []), givesMore)
     const given = user.password

@@ -37,6 +37,7 @@ import { AuthTrustStore } from "../store/auth-trust.ts"
 import { AuthUsersStore, type UserRow } from "../store/auth-users.ts"
 import { AuthStore } from "../store/auth.ts"
 import { makeKeyRing, signAccessToken } from "./auth-keys.ts"
+import { makeLicensed } from "./auth-license.ts"
 import { Passwords, randomPassword } from "./auth-passwords.ts"
 import { checkNewPassword, mustChange, passwordExpiry } from "./auth-policy.ts"
 import { makeEndSessions, sessionRules } from "./auth-sessions.ts"
@@ -193,6 +194,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const passwords = yield* Passwords
   const signing = yield* makeSigning(stores)
   const endSessions = yield* makeEndSessions
+  const licensed = yield* makeLicensed
   const authenticate = makeAuthenticate(stores, passwords)
   const { security, sessions, users } = stores
 
@@ -230,6 +232,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
     login: Effect.fnUntraced(function*(credentials, caller) {
       const settings = yield* security.read
       const user = yield* authenticate(credentials, caller, settings)
+      yield* licensed(user)
       const id = yield* uuid7
       const refreshToken = randomSecret()
       const session = { id, userId: user.id, nowMs: yield* Clock.currentTimeMillis, tokenHash: hashOf(refreshToken) }

@@ -192,7 +192,16 @@ const gate = (known: LicenseKnown["Service"]): typeof LicenseGate.Service => {
         limit,
       })
     }),
-    sessionLimit: Effect.map(judged, (now) => now?.claims?.sessions ?? null),
+    maySignIn: Effect.fnUntraced(function*(inUse) {
+      const now = yield* judged
+      const limit = now?.claims?.sessions ?? null
+      if (now === null || limit === null || (yield* inUse) < limit) return
+      return yield* new LicenseRestricted({
+        state: now.state,
+        reason: `The licence covers ${limit} people at once, and as many are signed in`,
+        limit,
+      })
+    }),
   }
 }
 

@@ -33,6 +33,7 @@ import type {
 } from "#schema/auth-users.ts"
 import type { SignInLocked, UsernameTaken } from "#schema/auth.ts"
 import type { PageOf, PageRequest, UserId } from "#schema/common.ts"
+import type { LicenseRestricted } from "#schema/license.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import type {
   DependencyUnavailable,
@@ -56,10 +57,10 @@ export class Users extends Context.Service<Users, {
   readonly list: (filter: UserFilter, page: PageRequest) => Answer<PageOf<User>, InvalidCursor>
   readonly get: (id: UserId) => Answer<User, UserNotFound>
   /** `SignInLocked`: too many passwords are being hashed at the moment. */
-  readonly create: (
-    user: NewUser,
-    who: UserPrincipal,
-  ) => Answer<CreatedUser, UsernameTaken | RoleNotFound | PasswordRefused | Forbidden | SignInLocked>
+  readonly create: (user: NewUser, who: UserPrincipal) => Answer<
+    CreatedUser,
+    UsernameTaken | RoleNotFound | PasswordRefused | Forbidden | SignInLocked | LicenseRestricted
+  >
   readonly update: (id: UserId, change: UserUpdate, who: UserPrincipal, expectedVersion: number | null) => Answer<
     User,
     | UserNotFound

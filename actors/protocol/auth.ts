@@ -19,6 +19,7 @@ import type {
   UsernameTaken,
 } from "#schema/auth.ts"
 import type { EpochMs } from "#schema/common.ts"
+import type { LicenseRestricted } from "#schema/license.ts"
 import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated, VersionConflict } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted, type Stream } from "effect"
@@ -76,7 +77,10 @@ export class Auth extends Context.Service<Auth, {
   readonly login: (
     credentials: { readonly username: string; readonly password: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<SignedIn, InvalidCredentials | SignInLocked | SessionLimitReached | DependencyUnavailable>
+  ) => Effect.Effect<
+    SignedIn,
+    InvalidCredentials | SignInLocked | SessionLimitReached | LicenseRestricted | DependencyUnavailable
+  >
   /** Rotates: the given token is used up. One that was used before ends its session. */
   readonly refresh: (
     token: Redacted.Redacted,

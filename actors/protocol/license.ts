@@ -32,13 +32,13 @@ export const LicenseGate = Context.Reference<{
   readonly mayAdd: (what: string) => Effect.Effect<void, LicenseRestricted>
   /** Fails where `inUse` channels and `adding` more are beyond the licence, or it restricts administration. */
   readonly mayAddChannels: (inUse: number, adding: number) => Effect.Effect<void, LicenseRestricted>
-  /** People who may be signed in at once; `null` for as many as one likes. */
-  readonly sessionLimit: Effect.Effect<number | null>
+  /** Fails where as many people are signed in as the licence covers; counts only where it says a number. */
+  readonly maySignIn: <E>(inUse: Effect.Effect<number, E>) => Effect.Effect<void, LicenseRestricted | E>
 }>("nightjar/actors/LicenseGate", {
   defaultValue: () => ({
     mayAdd: () => Effect.void,
     mayAddChannels: () => Effect.void,
-    sessionLimit: Effect.succeed(null),
+    maySignIn: () => Effect.void,
   }),
 })
 

@@ -14,6 +14,7 @@ import {
 } from "#schema/auth-users.ts"
 import { SignInLocked, UsernameTaken } from "#schema/auth.ts"
 import { Page, UserId } from "#schema/common.ts"
+import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -53,7 +54,7 @@ const management = [
       etag: Schema.optionalKey(Schema.String),
       "cache-control": Schema.Literal("no-store"),
     }),
-    error: problems(UsernameTaken, RoleNotFound, PasswordRefused, SignInLocked),
+    error: problems(UsernameTaken, RoleNotFound, PasswordRefused, SignInLocked, LicenseRestricted),
   }).annotateMerge(access("user:write")).annotateMerge(
     doc(
       "Create a user",

@@ -18,6 +18,7 @@ import {
   Username,
   UsernameTaken,
 } from "#schema/auth.ts"
+import { LicenseRestricted } from "#schema/license.ts"
 import { VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -56,7 +57,7 @@ const session = [
   HttpApiEndpoint.post("login", "/auth/api/v1/auth/login", {
     payload: LoginBody,
     success: tokenAnswer,
-    error: problems(InvalidCredentials, SignInLocked, SessionLimitReached),
+    error: problems(InvalidCredentials, SignInLocked, SessionLimitReached, LicenseRestricted),
   }).annotateMerge(access("public")).annotateMerge(
     doc(
       "Log in",
