@@ -12,6 +12,7 @@ import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
 import * as RecordPlans from "#actors/behaviour/record-plan.ts"
 import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { HardwareFacts, License, LicenseGate } from "#actors/protocol/license.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -84,6 +85,7 @@ const startNode = Effect.fnUntraced(function*(options: {
     Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(media.layer),
+    Layer.provideMerge(Layer.succeed(Events, { publish: () => Effect.void })),
     Layer.provideMerge(Identity.layer({ dataFolder: options.dataFolder })),
     Layer.provideMerge(Vaults.layer({ dataFolder: options.dataFolder, masterKey: null })),
     Layer.provide(NodeFileSystem.layer),
