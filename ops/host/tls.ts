@@ -29,14 +29,14 @@ export interface TlsOptions {
   readonly host: string
   /** PEM files of the administrator; `null` for one of its own. */
   readonly files: { readonly certificate: string; readonly privateKey: string } | null
+  /** How often they are looked at; a renewal by an ACME client is noticed within this. 10 seconds if left out. */
+  readonly lookEvery?: Duration.Input
 }
 
 /** Browsers take no more than 398. */
 const daysGood = 397
 const renewDays = 30
 const dayMs = 86_400_000
-/** A renewal by an ACME client is noticed within this. */
-const lookEvery = "10 seconds"
 /** More addresses than that stand on no machine that records. */
 const mostAddresses = 64
 
@@ -146,6 +146,7 @@ export const servingCertificate = (options: TlsOptions) =>
       yield* SubscriptionRef.set(current, next)
       yield* Effect.logInfo(`A new certificate is served, SHA-256 ${next.fingerprint}`)
     })
+    const lookEvery = options.lookEvery ?? "10 seconds"
     let told = ""
     const quietly = Effect.matchEffect(look, {
       onSuccess: () => Effect.void,
