@@ -9,14 +9,17 @@ import { type Client, makeClient } from "#http/contract/client.ts"
 import type { Profile } from "#schema/auth.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { Interval, RecordingToken } from "#schema/common.ts"
+import { Problem } from "#schema/problem.ts"
 import type { Recording } from "#schema/record-config.ts"
-import { Effect, Redacted } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import type { CameraInput } from "./parts/camera-form.tsx"
 
 const mostPages = 20
 
 /** Set while the cookie may hold a session, so that a browser without one is not asked for it. It is no secret. */
 const sessionHint = "nightjar.session"
+
+const decodeProblem = Schema.decodeUnknownOption(Problem)
 
 let accessToken: string | null = null
 let signedOut: () => void = () => undefined
@@ -39,7 +42,7 @@ export const messageOf = (error: unknown): string =>
 let refreshing: Promise<Profile> | null = null
 
 /** One refresh at a time: a refresh token is used up by its first use. */
-const refresh = (): Promise<Profile> => {
+export const refresh = (): Promise<Profile> => {
   refreshing ??= run((api) => api.auth.refresh({ payload: {} })).then(({ body }) => {
     accessToken = body.accessToken
     return body.user
@@ -53,7 +56,7 @@ const refresh = (): Promise<Profile> => {
 }
 
 /** As {@link run}, for a signed-in user. */
-const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> => {
+export const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> => {
   try {
     return await run(ask)
   } catch (error) {
@@ -66,12 +69,41 @@ const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise
   }
 }
 
+const ask = (path: string, signal: AbortSignal): Promise<Response> =>
+  fetch(path, { signal, headers: accessToken === null ? {} : { authorization: `Bearer ${accessToken}` } })
+
+/** The body of a path as the node sends it, for files; `onBytes` hears how many bytes have come so far. */
+export const readFile = async (path: string, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> => {
+  let answer = await ask(path, signal)
+  if (answer.status === 401) {
+    await refresh()
+    answer = await ask(path, signal)
+  }
+  if (!answer.ok) {
+    const problem = decodeProblem(await answer.json().catch(() => null))
+    throw new Error(
+      Option.match(problem, { onNone: () => `The recorder answers ${answer.status}`, onSome: (one) => one.detail }),
+    )
+  }
+  let bytes = 0
+  const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform: (chunk, out) => {
+      bytes += chunk.byteLength
+      onBytes(bytes)
+      out.enqueue(chunk)
+    },
+  })
+  const type = answer.headers.get("content-type") ?? "application/octet-stream"
+  // The browser gathers the parts of a blob on disk once they are many.
+  return new Blob([await new Response(answer.body?.pipeThrough(counting)).blob()], { type })
+}
+
 /** Called when the session has ended and cannot be refreshed. */
 export const whenSignedOut = (listener: () => void): void => {
   signedOut = listener
 }
 
-export const signIn = async (username: string, password: string): Promise<Profile> => {
+export const signIn = async (username: string, password: string, _code?: string): Promise<Profile> => {
   const { body } = await run((api) =>
     api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } })
   )
@@ -95,7 +127,7 @@ interface PageQuery {
   readonly cursor?: string
 }
 
-const everything = async <A, E>(
+export const everything = async <A, E>(
   page: (
     api: Client,
     query: PageQuery,

@@ -1,24 +1,25 @@
-/** The frame around every page: navigation, theme, help, who is signed in. */
+/** The frame around every page: navigation, notifications, theme, help, who is signed in. */
 import { RecordingToken } from "#schema/common.ts"
 import { Option, Schema } from "effect"
-import { useEffect, useRef, useState } from "react"
+import { useCallback, useEffect, useRef, useState } from "react"
 import { CamerasPage } from "./pages/cameras.tsx"
+import { GroupsPage } from "./pages/groups.tsx"
+import { LicencePage } from "./pages/licence.tsx"
 import { LivePage } from "./pages/live.tsx"
+import { MatrixPage } from "./pages/matrix.tsx"
 import { PlayerPage } from "./pages/player.tsx"
 import { RecordingsPage } from "./pages/recordings.tsx"
+import { RolesPage } from "./pages/roles.tsx"
+import { SecurityPage } from "./pages/security.tsx"
 import { SystemPage } from "./pages/system.tsx"
+import { UsersPage } from "./pages/users.tsx"
 import { Help } from "./parts/help.tsx"
 import { Icon } from "./parts/icons.tsx"
+import { Navigation } from "./parts/navigation.tsx"
 import { Empty } from "./parts/notes.tsx"
+import { placeOf, places } from "./places.ts"
 import { type Route, useRoute } from "./route.ts"
 import { useSession } from "./session.tsx"
-
-const places = [
-  ["live", "Live"],
-  ["cameras", "Cameras"],
-  ["recordings", "Recordings"],
-  ["system", "System"],
-] as const
 
 const asToken = Schema.decodeUnknownOption(RecordingToken)
 
@@ -38,11 +39,35 @@ const useTheme = (): [Theme, () => void] => {
   return [theme, () => setTheme(themes[(themes.indexOf(theme) + 1) % themes.length]!)]
 }
 
+const titles: Readonly<Record<string, string>> = {
+  play: "Player",
+  roles: "Roles",
+  matrix: "Who may what",
+  groups: "Resource groups",
+  notifications: "Notifications",
+  profile: "Profile",
+}
+
+const NotAllowed = ({ name }: { readonly name: string }) => (
+  <Empty icon="lock" title={`${name}: not for this account`}>
+    <p>None of your roles grants what this page shows. An administrator can change that under Users and access.</p>
+  </Empty>
+)
+
 const Page = ({ route }: { readonly route: Route }) => {
+  const { may } = useSession()
   const token = Option.getOrNull(asToken(route.argument))
+  const place = places.find(({ id }) => id === placeOf(route.page))
+  if (place !== undefined && !place.needs.some(may)) return <NotAllowed name={place.name} />
   if (route.page === "live") return <LivePage />
   if (route.page === "cameras") return <CamerasPage />
   if (route.page === "recordings") return <RecordingsPage />
+  if (route.page === "users") return <UsersPage />
+  if (route.page === "roles") return <RolesPage />
+  if (route.page === "matrix") return <MatrixPage />
+  if (route.page === "groups") return <GroupsPage />
+  if (route.page === "security") return <SecurityPage tab={route.argument} />
+  if (route.page === "licence") return <LicencePage />
   if (route.page === "system") return <SystemPage />
   if (route.page === "play" && token !== null) {
     return <PlayerPage key={token} token={token} at={Number(route.query.get("t")) || null} />
@@ -54,31 +79,72 @@ const Page = ({ route }: { readonly route: Route }) => {
   )
 }
 
-export const App = () => {
-  const route = useRoute()
+/** A key that starts something, unless somebody is writing. */
+const useHelpKey = (open: () => void) => {
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      if (
+        event.key !== "?" || (event.target instanceof HTMLElement && event.target.matches("input, select, textarea"))
+      ) {
+        return
+      }
+      open()
+    }
+    window.addEventListener("keydown", key)
+    return () => window.removeEventListener("keydown", key)
+  }, [open])
+}
+
+const Foot = ({ onHelp }: { readonly onHelp: () => void }) => {
   const { leave, user } = useSession()
   const [theme, nextTheme] = useTheme()
+  return (
+    <div className="foot">
+      <a className="who" href="#/profile" title="Your profile">
+        <Icon name="person" />
+        <span className="cut">{user.displayName || user.username}</span>
+      </a>
+      <button
+        type="button"
+        className="plain help"
+        onClick={onHelp}
+        aria-label="Keyboard help"
+        title="Keyboard help (?)"
+      >
+        <Icon name="help" />
+      </button>
+      <button
+        type="button"
+        className="plain"
+        onClick={nextTheme}
+        aria-label={`Theme: ${themeNames[theme]}`}
+        title={`Theme: ${themeNames[theme]}`}
+      >
+        <Icon name={theme} />
+      </button>
+      <button type="button" className="plain" onClick={leave} aria-label="Sign out" title="Sign out">
+        <Icon name="leave" />
+      </button>
+    </div>
+  )
+}
+
+export const App = () => {
+  const route = useRoute()
   const [help, setHelp] = useState(false)
   const main = useRef<HTMLElement>(null)
   const shown = useRef(route.page)
-  const page = route.page === "play" ? "recordings" : route.page
+  const page = placeOf(route.page)
+  const showHelp = useCallback(() => setHelp(true), [])
+  useHelpKey(showHelp)
 
   useEffect(() => {
-    const place = places.find(([id]) => id === page)?.[1] ?? "Nightjar"
-    document.title = `${route.page === "play" ? "Player" : place} · Nightjar`
+    const name = titles[route.page] ?? places.find(({ id }) => id === page)?.name
+    document.title = name === undefined ? "Nightjar" : `${name} · Nightjar`
     // A new page begins at its top, for the eye and for the keyboard alike.
     if (shown.current !== route.page) main.current?.focus()
     shown.current = route.page
   }, [page, route.page])
-
-  useEffect(() => {
-    const key = (event: KeyboardEvent) => {
-      if (event.key !== "?" || (event.target instanceof HTMLElement && event.target.matches("input, select"))) return
-      setHelp(true)
-    }
-    window.addEventListener("keydown", key)
-    return () => window.removeEventListener("keydown", key)
-  }, [])
 
   return (
     <div className="shell">
@@ -97,38 +163,8 @@ export const App = () => {
           <img src="/nightjar.svg" alt="" width="28" height="28" />
           Nightjar
         </div>
-        <nav aria-label="Pages">
-          {places.map(([id, name]) => (
-            <a key={id} href={`#/${id}`} aria-current={page === id ? "page" : undefined}>
-              <Icon name={id} />
-              {name}
-            </a>
-          ))}
-        </nav>
-        <div className="foot">
-          <span className="who" title="Signed in">{user.displayName || user.username}</span>
-          <button
-            type="button"
-            className="plain"
-            onClick={() => setHelp(true)}
-            aria-label="Keyboard help"
-            title="Keyboard help (?)"
-          >
-            <Icon name="help" />
-          </button>
-          <button
-            type="button"
-            className="plain"
-            onClick={nextTheme}
-            aria-label={`Theme: ${themeNames[theme]}`}
-            title={`Theme: ${themeNames[theme]}`}
-          >
-            <Icon name={theme} />
-          </button>
-          <button type="button" className="plain" onClick={leave} aria-label="Sign out" title="Sign out">
-            <Icon name="leave" />
-          </button>
-        </div>
+        <Navigation now={page} />
+        <Foot onHelp={showHelp} />
       </header>
       <main ref={main} tabIndex={-1}>
         <Page route={route} />

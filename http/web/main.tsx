@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client"
 import { App } from "./app.tsx"
 import { SessionGate } from "./session.tsx"
 import "./style.css"
+import "./style-manage.css"
 
 createRoot(document.getElementById("root")!).render(
   <SessionGate>

@@ -1,14 +1,24 @@
 /**
- * Who is signed in. The access token lives in memory alone, the refresh token in a cookie that scripts cannot read; a reload
- * gets a new access token from it.
+ * Who is signed in, and what they may do. The access token lives in memory alone, the refresh token in a cookie that scripts
+ * cannot read; a reload gets a new access token from it.
+ *
+ * Invariant
+ * 1. What the pages offer follows the permissions as the node decides them, asked for again once a minute and after a refusal.
  */
 import type { Profile } from "#schema/auth.ts"
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react"
-import { messageOf, signedInAgain, signIn, signOut, whenSignedOut } from "./api.ts"
-import { Problem } from "./parts/notes.tsx"
+import type { Permission } from "#schema/permission.ts"
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react"
+import { heldPermissions } from "./api-access.ts"
+import { signedInAgain, signOut, whenSignedOut } from "./api.ts"
+import { SignIn } from "./parts/sign-in.tsx"
+import { useQuery } from "./use-query.ts"
 
 interface Session {
   readonly user: Profile
+  /** Whether the user holds it at all, whatever it is narrowed to. */
+  readonly may: (permission: Permission) => boolean
+  /** After the own profile has changed. */
+  readonly setUser: (user: Profile) => void
   readonly leave: () => void
 }
 
@@ -21,63 +31,29 @@ export const useSession = (): Session => {
   return session
 }
 
-const Login = ({ onUser }: { readonly onUser: (user: Profile) => void }) => {
-  const [username, setUsername] = useState("admin")
-  const [password, setPassword] = useState("")
-  const [error, setError] = useState<string | null>(null)
-  const [busy, setBusy] = useState(false)
-  const submit = async () => {
-    setBusy(true)
-    setError(null)
-    try {
-      onUser(await signIn(username, password))
-    } catch (failure) {
-      setError(messageOf(failure))
-      setBusy(false)
-    }
-  }
-  return (
-    <main className="login">
-      <form
-        className="panel stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit()
-        }}
-      >
-        <div className="brand">
-          <img src="/nightjar.svg" alt="" width="36" height="36" />
-          <h1>Nightjar</h1>
-        </div>
-        <label className="field">
-          User name
-          <input
-            name="username"
-            autoComplete="username"
-            value={username}
-            onChange={(event) => setUsername(event.target.value)}
-            required
-          />
-        </label>
-        <label className="field">
-          Password
-          <input
-            name="password"
-            type="password"
-            autoComplete="current-password"
-            value={password}
-            onChange={(event) => setPassword(event.target.value)}
-            required
-          />
-        </label>
-        <Problem error={error} />
-        <button className="primary" type="submit" disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button>
-        <p className="small muted">
-          The recorder printed the first password when it started, unless NIGHTJAR_ADMIN_PASSWORD had set one.
-        </p>
-      </form>
-    </main>
-  )
+const Waiting = () => (
+  <main className="login">
+    <p className="muted">Loading…</p>
+  </main>
+)
+
+interface Inside {
+  readonly user: Profile
+  readonly setUser: (user: Profile | null) => void
+  readonly children: ReactNode
+}
+
+/** What stands around the pages of a signed-in user. */
+const SignedIn = ({ children, setUser, user }: Inside) => {
+  const held = useQuery(`held ${user.id}`, heldPermissions, 60_000)
+  const may = useCallback((permission: Permission) => held.data?.has(permission) ?? false, [held.data])
+  const session = useMemo(() => ({ user, may, setUser, leave: () => void signOut().finally(() => setUser(null)) }), [
+    user,
+    may,
+    setUser,
+  ])
+  if (held.data === null && held.error === null) return <Waiting />
+  return <SessionContext.Provider value={session}>{children}</SessionContext.Provider>
 }
 
 /** Shows its children to a signed-in user, the sign-in form to everybody else. */
@@ -87,14 +63,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
     whenSignedOut(() => setUser(null))
     signedInAgain().then(setUser, () => setUser(null))
   }, [])
-  if (user === undefined) {
-    return (
-      <main className="login">
-        <p className="muted">Loading…</p>
-      </main>
-    )
-  }
-  if (user === null) return <Login onUser={setUser} />
-  const leave = () => void signOut().finally(() => setUser(null))
-  return <SessionContext.Provider value={{ user, leave }}>{children}</SessionContext.Provider>
+  if (user === undefined) return <Waiting />
+  if (user === null || user.mustChangePassword) return <SignIn pending={user} onUser={setUser} />
+  return <SignedIn user={user} setUser={setUser}>{children}</SignedIn>
 }
