@@ -19,7 +19,7 @@ import {
   QueuedFact,
   systemActor,
 } from "#schema/auth-audit.ts"
-import { NodeId } from "#schema/common.ts"
+import type { NodeId } from "#schema/common.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect, type FileSystem, Layer, Option, Schedule, Schema } from "effect"
 import { settleFact } from "./auth-audit-chain.ts"

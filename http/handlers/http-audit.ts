@@ -8,7 +8,7 @@
  * 3. Neither bodies, queries nor paths that are credentials are recorded; detail is what handlers say.
  * 4. Who is refused without having shown a token leaves no entry, but at a sign-in.
  */
-import { type AuditAdmission, AuditTrail } from "#actors/protocol/auth-audit.ts"
+import type { AuditAdmission, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import {
   anonymousActor,
   type AuditActor,

@@ -1,0 +1,138 @@
+/** The proof of the audit log: every tampering is found at the right entry, a long export costs no memory. */
+import type { AuditVerification } from "#schema/auth-audit.ts"
+import { Cause, Effect, Exit, Logger, Stream } from "effect"
+import { type AuditNode, auditNode, auditPostgres, fill, temporary } from "./audit-node.ts"
+import { keepOriginal, needsWhole, tampered, tamperings, touchesRest } from "./audit-tamper.ts"
+import type { Report } from "./report.ts"
+
+export interface AuditProofOptions {
+  readonly entries: number
+  readonly tamperings: number
+  /** How many of them are looked for from the first entry on; the others from up to 2,000 entries before theirs. */
+  readonly whole: number
+  /** Entries of the export whose memory is measured; 0 for none. */
+  readonly exported: number
+  readonly seed: number
+}
+
+/** Mulberry32: the same tamperings for the same seed. */
+const randomOf = (seed: number) => {
+  let state = seed
+  return (below: number): number => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4_294_967_296) * below)
+  }
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+const timed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const begun = performance.now()
+    const answer = yield* work
+    return [answer, performance.now() - begun] as const
+  })
+
+/** Verifies to the end, in as many parts as it takes. */
+const verifyAll = (node: AuditNode) =>
+  Effect.gen(function*() {
+    let parts = 0
+    let checked = 0
+    let from: number | null = null
+    while (true) {
+      const answer: AuditVerification = yield* node.log.verify({ from, to: null })
+      parts++
+      checked += answer.checked
+      if (answer.complete) return { intact: answer.intact, checked, parts, fault: answer.fault }
+      from = answer.next
+    }
+  })
+
+const proveTamperings = Effect.fnUntraced(function*(report: Report, node: AuditNode, options: AuditProofOptions) {
+  const random = randomOf(options.seed)
+  const last = options.entries
+  yield* keepOriginal(node.sql)
+  const wrong: Array<string> = []
+  const reasons = new Map<string, number>()
+  const counts = new Map<string, number>()
+  let wholes = 0
+  let slowestMs = 0
+  for (let i = 0; i < options.tamperings; i++) {
+    const way = tamperings[i % tamperings.length]!
+    // What touches all that follows is undone row by row: nine of ten lie in the last thousand.
+    const far = !touchesRest(way) || random(10) === 0
+    const k = far ? 7 + random(last - 10) : last - 4 - random(Math.min(1000, last - 11))
+    const whole = needsWhole(way) || wholes < options.whole && i % Math.ceil(options.tamperings / options.whole) === 0
+    if (whole && !needsWhole(way)) wholes++
+    const from = whole ? null : Math.max(1, k - 1 - random(2000))
+    yield* tampered(node.sql, way, { k, last, some: random(1 << 20) }, (firstBad) =>
+      Effect.gen(function*() {
+        const [answer, ms] = yield* timed(node.log.verify({ from, to: null }))
+        slowestMs = Math.max(slowestMs, ms)
+        const found = answer.fault?.sequence
+        reasons.set(answer.fault?.reason ?? "none", (reasons.get(answer.fault?.reason ?? "none") ?? 0) + 1)
+        counts.set(way, (counts.get(way) ?? 0) + 1)
+        if (answer.intact || found !== firstBad) {
+          wrong.push(`${way} at ${k}: first bad ${firstBad}, told ${found ?? "none"}`)
+        }
+      }))
+    if ((i + 1) % 100 === 0) report.say(`${i + 1} tamperings, ${wrong.length} not found at the right entry`)
+  }
+  for (const line of wrong) report.fault(line)
+  report.say(`${wholes} of them looked for from the first entry on, the slowest look took ${seconds(slowestMs)}`)
+  report.say(`ways: ${[...counts].map(([name, count]) => `${name} ${count}`).join(", ")}`)
+  report.say(`told as: ${[...reasons].map(([name, count]) => `${name} ${count}`).join(", ")}`)
+  const after = yield* verifyAll(node)
+  report.check(after.intact && after.checked === last, "after all was undone the log is intact")
+})
+
+/** Copies of entries behind the chain: an export does not look at hashes, and a million links would take minutes to make. */
+const multiply = (node: AuditNode, have: number, want: number) =>
+  Effect.gen(function*() {
+    for (let from = have; from < want; from += have) {
+      const count = Math.min(have, want - from)
+      yield* node.sql`
+        INSERT INTO auth_audit SELECT sequence + ${from}, gen_random_uuid(), ${
+        node.sql.literal(
+          "time_ms, node_id, action, outcome, actor_kind, actor_id, actor_name, session_id, address, user_agent, " +
+            "resource_kind, resource_id, status, trace_id, origin, detail, previous_hash, hash, mac",
+        )
+      } FROM auth_audit WHERE sequence <= ${count}`
+    }
+    yield* node.sql`UPDATE auth_audit_head SET sequence = ${want}`
+  })
+
+const proveExport = Effect.fnUntraced(function*(report: Report, node: AuditNode, options: AuditProofOptions) {
+  yield* multiply(node, options.entries, options.exported)
+  globalThis.gc?.()
+  const before = process.memoryUsage().rss
+  let highest = before
+  let count = 0
+  const pages = yield* node.log.export({})
+  const [, ms] = yield* timed(Stream.runForEach(pages, (page) =>
+    Effect.sync(() => {
+      count += page.length
+      highest = Math.max(highest, process.memoryUsage().rss)
+    })))
+  const grownMiB = (highest - before) / (1 << 20)
+  report.say(`export of ${count} entries: ${seconds(ms)}, memory grew by ${grownMiB.toFixed(0)} MiB at its highest`)
+  report.check(count === options.exported, `${count} of ${options.exported} entries were exported`)
+  report.check(grownMiB < 128, "an export keeps below 128 MiB more than before")
+})
+
+/** Fills a log, tampers with it, verifies; then exports a long one. */
+export const proveAudit = async (report: Report, options: AuditProofOptions): Promise<void> => {
+  const run = Effect.gen(function*() {
+    const node = yield* auditNode(yield* auditPostgres, yield* temporary)
+    const [, fillMs] = yield* timed(fill(node, options.entries))
+    report.say(`${options.entries} entries recorded, chained and signed in ${seconds(fillMs)}`)
+    const [clean, ms] = yield* timed(verifyAll(node))
+    report.say(`verified from the first entry on in ${seconds(ms)}, in ${clean.parts} part(s)`)
+    report.check(clean.intact && clean.checked === options.entries, "an untouched log is intact, every entry checked")
+    yield* proveTamperings(report, node, options)
+    if (options.exported > 0) yield* proveExport(report, node, options)
+  })
+  const exit = await Effect.runPromiseExit(run.pipe(Effect.scoped, Effect.provide(Logger.layer([]))))
+  if (Exit.isFailure(exit)) report.fault(Cause.pretty(exit.cause))
+}
