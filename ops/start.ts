@@ -7,16 +7,17 @@
  */
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
-import * as AuthRoles from "#actors/behaviour/auth-roles.ts"
-import * as AuthSessions from "#actors/behaviour/auth-sessions.ts"
+import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
 import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
+import * as AuthRoles from "#actors/behaviour/auth-roles.ts"
+import * as AuthSessions from "#actors/behaviour/auth-sessions.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
+import * as AuthUsers from "#actors/behaviour/auth-users.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
-import * as AuthUsers from "#actors/behaviour/auth-users.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -148,16 +149,17 @@ const control = (settings: Settings) => {
     Layer.provideMerge(
       Layer.mergeAll(
         authLayer({ adminPassword: settings.adminPassword, onFirstStart: firstStart }),
+        AuthSessions.layer,
+        AuthRoles.layer.pipe(Layer.provideMerge(AuthUsers.layer)),
         idempotencyLayer,
         managementIpsLayer,
         smtpLayer,
       ),
     ),
     Layer.provideMerge(
-        AuthSessions.layer,
-        AuthRoles.layer.pipe(Layer.provideMerge(AuthUsers.layer)),
       Layer.mergeAll(
         trustLayer(),
+        passwordsLayer,
         RoleReaches.layer,
         AuthPresence.layer,
         LicenseKnown.layer(license).pipe(Layer.provide(Hardware.layer)),
@@ -165,7 +167,6 @@ const control = (settings: Settings) => {
     ),
   )
 }
-        passwordsLayer,
 
 /** Each component's word about itself, for `/health/detailed`. */
 const reporters = Layer.effectDiscard(Effect.gen(function*() {

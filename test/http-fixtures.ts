@@ -2,8 +2,8 @@
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
-import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
+import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -15,8 +15,8 @@ import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
-import { UserId } from "#schema/common.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
+import { UserId } from "#schema/common.ts"
 import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
@@ -46,11 +46,11 @@ export const namedTokens = Layer.succeed(AccessTokens, {
   jwks: Effect.succeed({ keys: [] }),
   trust: () => Effect.void,
   endSession: () => Effect.void,
-})
   hasEnded: () => Effect.succeed(false),
   untilEnded: () => Effect.never,
   ended: Stream.never,
   settings: Effect.succeed(defaultSecuritySettings),
+})
 
 const unasked = () => Effect.die(new Error("Nobody should ask for this here"))
 /** Sign-in of which only some members are expected to be asked. */
@@ -92,6 +92,9 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Resources),
   unaskedService(Hls),
   unaskedService(EventLog),
+  unaskedService(Users),
+  unaskedService(Roles),
+  unaskedService(Sessions),
   unaskedService(ManagementIps),
   unaskedService(Smtp),
   anywhere,
@@ -112,9 +115,6 @@ export const memoryIdempotency = Layer.sync(Idempotency, () => {
         return known.print === hex(request.fingerprint) && known.answer !== null ?
           Effect.succeed(known.answer) :
           Effect.fail(new IdempotencyConflict({ message: "used or running" }))
-  unaskedService(Users),
-  unaskedService(Roles),
-  unaskedService(Sessions),
       }),
     keep: (request, answer) =>
       Effect.sync(() => {

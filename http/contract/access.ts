@@ -7,7 +7,6 @@
  *    itself holds an unguessable credential, which the handler checks.
  * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
  */
-import { AuditUnavailable } from "#schema/auth-audit.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { type Permission, type Principal, type UserPrincipal } from "#schema/permission.ts"
 import {
@@ -78,7 +77,7 @@ export class AccessControl
   extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()("nightjar/http/AccessControl", {
     requiredForClient: true,
     security: { bearer },
-    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable, AuditUnavailable),
+    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable),
   })
 {}
 

@@ -7,9 +7,9 @@
  */
 import { OpenApi } from "effect/http-api"
 import { NetworkGroup } from "./auth-network.ts"
-import { AuthGroup } from "./auth.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
+import { AuthGroup } from "./auth.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
@@ -26,9 +26,9 @@ const groups = nightjar
   .add(HealthGroup)
   .add(HttpGroup)
   .add(AuthGroup)
-  .add(NetworkGroup)
   .add(UsersGroup)
   .add(SecurityGroup)
+  .add(NetworkGroup)
   .add(PermissionGroup)
   .add(LicenseGroup)
   .add(CameraGroup)

@@ -9,9 +9,9 @@
 import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
+import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
-import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
@@ -48,6 +48,9 @@ export const AccessControlLive = Layer.effect(
       if (access.orLoopback && (yield* fromThisMachine)) return anonymous
       if (access.inChannel && (yield* asksInChannel)) return anonymous
       const principal = yield* principalOf(credential)
+      if (
+        principal.mustChangePassword === true && !access.beforePasswordChange
+      ) return yield* new PasswordChangeRequired()
       if (rule === "signedIn") return principal
       const decision = decide(principal, rule)
       if (!decision.allowed) return yield* new Forbidden({ message: decision.reason })
@@ -58,9 +61,6 @@ export const AccessControlLive = Layer.effect(
       return principal
     })
 
-      if (
-        principal.mustChangePassword === true && !access.beforePasswordChange
-      ) return yield* new PasswordChangeRequired()
     return AccessControl.of({
       bearer: Effect.fnUntraced(function*(handler, { credential, endpoint, group }) {
         const annotations = Context.merge(group.annotations, endpoint.annotations)

@@ -1,9 +1,9 @@
 /** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
 import { Layer } from "effect"
 import { NetworkHandlers } from "./auth-network.ts"
-import { AuthHandlers } from "./auth.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
+import { AuthHandlers } from "./auth.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -18,9 +18,9 @@ export const AllHandlers = Layer.mergeAll(
   HealthHandlers,
   HttpHandlers,
   AuthHandlers,
-  NetworkHandlers,
   UsersHandlers,
   SecurityHandlers,
+  NetworkHandlers,
   PermissionHandlers,
   LicenseHandlers,
   CameraHandlers,

@@ -4,8 +4,8 @@
  */
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
-import { Auth } from "#actors/protocol/auth.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
+import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -19,11 +19,10 @@ import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
-  lateLayer(EventLog),
-  lateLayer(AuditLog),
   lateLayer(Users),
   lateLayer(Roles),
   lateLayer(Sessions),
+  lateLayer(EventLog),
   lateLayer(ManagementIps),
   lateLayer(Smtp),
   lateLayer(Idempotency),
