@@ -12,6 +12,7 @@ import { Schema } from "effect"
 import { sourceUrlFault } from "./camera-url.ts"
 import { CameraId, ChannelId, Instant, NodeId, StreamId } from "./common.ts"
 import { AudioCodec, VideoCodec } from "./media.ts"
+import type { Reach } from "./permission.ts"
 import { StreamRole } from "./record.ts"
 
 /** Camera families of the contract. A family without a driver in this version is answered by `DriverUnsupported`. */
@@ -176,6 +177,17 @@ export const CameraFilter = Schema.Struct({
   text: Schema.optionalKey(Schema.String),
 })
 export type CameraFilter = typeof CameraFilter.Type
+
+/**
+ * The camera as somebody sees who reaches that much: of a camera of which only channels are reached, these alone; null where
+ * nothing of it is.
+ */
+export const seenWithin = (camera: Camera, within: Reach): Camera | null => {
+  if (within === "all" || within.camera.has(camera.id)) return camera
+  const channels = camera.channels.filter((channel) => within.channel.has(channel.id))
+  if (channels.length === 0) return null
+  return { ...camera, ...statusOf(channels.flatMap((channel) => channel.streams)), channels }
+}
 
 /** Where a stream can be watched and the short-lived token that opens it. */
 export const MediaPath = Schema.Struct({

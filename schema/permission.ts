@@ -208,6 +208,13 @@ export const decide = (
   }
 }
 
+/** Holds it for everything: some role grants it that is not narrowed, or it cannot be narrowed. */
+export const unnarrowed = (principal: Principal, permission: Permission): boolean =>
+  principal.kind === "user" &&
+  principal.grants.some((grant) =>
+    grants(grant, permission) && (grant.resources === "all" || permissionDefinitions[permission].scope === null)
+  )
+
 const scopes: Readonly<Record<ResourceKind, Exclude<PermissionScope, null>>> = {
   camera: "camera",
   channel: "camera",

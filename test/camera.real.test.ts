@@ -58,8 +58,8 @@ it.live("a camera: sealed secrets, states, versions, order, pages, deletion", ()
     const seen = yield* eventually("its state", cameras.get(made.id), (camera) => camera.status === "degraded")
     assert.deepInclude(seen, { reason: "401 Unauthorized", version: 1 })
     assert.deepInclude(seen.channels[0]!.streams[0], { codec: "h264", width: 1920, height: 1080, status: "online" })
-    assert.lengthOf((yield* cameras.list({ status: "degraded" }, firstPage)).items, 1)
-    assert.lengthOf((yield* cameras.list({ status: "online" }, firstPage)).items, 0)
+    assert.lengthOf((yield* cameras.list({ status: "degraded" }, firstPage, "all")).items, 1)
+    assert.lengthOf((yield* cameras.list({ status: "online" }, firstPage, "all")).items, 0)
 
     const renamed = yield* cameras.update(made.id, { name: "Back door", username: "root" }, 1)
     assert.deepInclude(renamed, { name: "Back door", username: "root", hasPassword: true, version: 2 })
@@ -105,18 +105,24 @@ it.live("a camera: sealed secrets, states, versions, order, pages, deletion", ()
     const ids = [others[2]!.id, made.id]
     const ordered = yield* cameras.reorder(ids)
     assert.deepStrictEqual(ordered.items.map((camera) => camera.name), ["D", "Back door", "B", "C"])
-    const page = yield* cameras.list({}, { limit: 3, cursor: null })
+    const page = yield* cameras.list({}, { limit: 3, cursor: null }, "all")
     assert.lengthOf(page.items, 3)
     assert.deepStrictEqual(
-      (yield* cameras.list({}, { limit: 3, cursor: page.nextCursor })).items.map((camera) => camera.name),
+      (yield* cameras.list({}, { limit: 3, cursor: page.nextCursor }, "all")).items.map((camera) => camera.name),
       ["C"],
     )
-    assert.strictEqual((yield* Effect.flip(cameras.list({}, { limit: 3, cursor: "nonsense" })))._tag, "InvalidCursor")
-    assert.deepStrictEqual((yield* cameras.list({ text: "DOOR" }, firstPage)).items.map((camera) => camera.name), [
-      "Back door",
-    ])
-    assert.lengthOf((yield* cameras.list({ text: "EXAMPLE:8554" }, firstPage)).items, 4)
-    assert.lengthOf((yield* cameras.list({ text: "%" }, firstPage)).items, 0)
+    assert.strictEqual(
+      (yield* Effect.flip(cameras.list({}, { limit: 3, cursor: "nonsense" }, "all")))._tag,
+      "InvalidCursor",
+    )
+    assert.deepStrictEqual(
+      (yield* cameras.list({ text: "DOOR" }, firstPage, "all")).items.map((camera) => camera.name),
+      [
+        "Back door",
+      ],
+    )
+    assert.lengthOf((yield* cameras.list({ text: "EXAMPLE:8554" }, firstPage, "all")).items, 4)
+    assert.lengthOf((yield* cameras.list({ text: "%" }, firstPage, "all")).items, 0)
 
     const recording = yield* recordings.create({ channelId: channel!.id })
     assert.strictEqual((yield* Effect.flip(cameras.remove(made.id, null)))._tag, "StillRecorded")

@@ -110,7 +110,7 @@ it.live("a recording: plan, toggle, footage from the disk, deletion with its foo
     ) {
       assert.strictEqual((yield* Effect.flip(gone))._tag, "RecordingNotFound")
     }
-    assert.lengthOf((yield* recordings.list({}, firstPage)).items, 0)
+    assert.lengthOf((yield* recordings.list({}, firstPage, "all")).items, 0)
     yield* Effect.provideContext(purge, context)
     assert.lengthOf(media.files, 0)
     assert.lengthOf(yield* sql`SELECT 1 FROM recording`, 0)

@@ -6,16 +6,17 @@
  *
  * Invariants
  * 1. A token opens one stream for one session, {@link tokenLifetimeMs} long, and nothing else: its type and audience differ from
- *    those of access tokens.
+ *    those of access tokens. It is worth nothing once the session has ended.
  * 2. Recorded footage is offered only to those who may replay.
  */
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
 import { type EpochMs, StreamId } from "#schema/common.ts"
-import { decide, type UserPrincipal } from "#schema/permission.ts"
+import { decide, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
 import { Clock, Effect, Layer, Redacted, Schema } from "effect"
 import { jwtVerify, SignJWT } from "jose"
 import { createPublicKey } from "node:crypto"
@@ -33,6 +34,7 @@ const decodeClaims = Schema.decodeUnknownEffect(Claims)
 
 const make = Effect.gen(function*() {
   const [cameras, plans, replays, identity] = yield* Effect.all([Cameras, RecordingPlans, Replays, NodeIdentity])
+  const tokens = yield* AccessTokens
 
   const publicKey = createPublicKey(identity.signing.privateKey)
 
@@ -54,10 +56,15 @@ const make = Effect.gen(function*() {
 
   /** A session over the newest footage; null where there is none or the caller may not see it. */
   const newestFootage = Effect.fnUntraced(function*(stream: CameraStream, who: UserPrincipal, nowMs: EpochMs) {
-    if (!decide(who, "recording:replay").allowed) return null
     const planned = yield* plans.ofCameras([stream.cameraId])
     const plan = planned.find((one) => one.channelId === stream.channelId && one.role === stream.role)
     if (plan === undefined) return null
+    const footage: ReadonlyArray<ResourceRef> = [
+      { kind: "recording", id: plan.recordingId },
+      { kind: "channel", id: stream.channelId },
+      { kind: "camera", id: stream.cameraId },
+    ]
+    if (!decide(who, "recording:replay", footage).allowed) return null
     return yield* replays.open(who, { recordingToken: plan.recordingToken, start: nowMs - leadMs }).pipe(
       Effect.map((session) => session.uri),
       Effect.catchTag(["FootageNotFound", "RecordingNotFound", "InvalidInput"], () => Effect.succeed(null)),
@@ -84,6 +91,8 @@ const make = Effect.gen(function*() {
         catch: () => new StreamTokenInvalid(),
       })
       const claims = yield* Effect.mapError(decodeClaims(payload), () => new StreamTokenInvalid())
+      // Sessions that ended are known for longer than a stream's token lives.
+      if (yield* tokens.hasEnded(claims.sid)) return yield* new StreamTokenInvalid()
       return { streamId: claims.sub, sessionId: claims.sid, expiresMs: claims.exp * 1000 }
     }),
   })

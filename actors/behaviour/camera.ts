@@ -22,6 +22,7 @@ import {
   type ChannelCreate,
   ChannelNotFound,
   DriverUnsupported,
+  seenWithin,
   type StreamCreate,
   StreamNotFound,
   type StreamUpdate,
@@ -29,6 +30,7 @@ import {
 import { CameraId, ChannelId, type PageRequest, StreamId } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { entityId } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
@@ -167,18 +169,20 @@ const finding = (store: Store, clientOf: ClientOf) => {
 
 /** Lists and their order. */
 const listing = (store: Store) => {
-  const list = Effect.fnUntraced(function*(filter: CameraFilter, request: PageRequest) {
+  const list = Effect.fnUntraced(function*(filter: CameraFilter, request: PageRequest, within: Reach) {
     const after = yield* cursor.decode(request.cursor)
-    const rows = yield* store.list(filter, request.limit + 1, after)
+    const rows = yield* store.list(filter, request.limit + 1, after, within)
     const position = ({ id, position }: Camera) => ({ id, position })
-    return pageFrom({ rows, limit: request.limit, cursor, position, item: (camera) => camera })
+    const page = pageFrom({ rows, limit: request.limit, cursor, position, item: (row) => seenWithin(row, within) })
+    // None is null but for a channel that went between two statements.
+    return { ...page, items: page.items.filter((camera) => camera !== null) }
   })
   const reorder = (ids: ReadonlyArray<CameraId>) =>
     new Set(ids).size < ids.length ?
       Effect.fail(InvalidInput.at("/payload/ids", "each camera may be named once")) :
       Effect.andThen(
         store.reorder(ids),
-        list({}, { limit: firstPage, cursor: null }).pipe(Effect.catchTag("InvalidCursor", Effect.die)),
+        list({}, { limit: firstPage, cursor: null }, "all").pipe(Effect.catchTag("InvalidCursor", Effect.die)),
       )
   return { list, reorder }
 }

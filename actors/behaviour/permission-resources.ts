@@ -87,6 +87,13 @@ const make = Effect.gen(function*() {
 
   return Resources.of({
     containing,
+    channelsOf: (id) =>
+      Schema.is(CameraId)(id) ?
+        cameras.channels(id).pipe(
+          Effect.map((channels) => channels.map((one) => [channel(one.id), camera(id)])),
+          Effect.catchTag("CameraNotFound", () => Effect.succeed([])),
+        ) :
+        Effect.succeed([]),
     unknown: Effect.fnUntraced(function*(resources) {
       const known = {
         camera: ids(resources, "camera", CameraId),

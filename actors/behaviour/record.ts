@@ -14,6 +14,7 @@ import { ask } from "#cluster/ask.ts"
 import { allTime, EpochMs, type Interval, type PageRequest, RecordingId, RecordingToken } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { entityId } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import {
   type RecordingChange,
   RecordingChannelNotFound,
@@ -58,9 +59,9 @@ const finding = (store: Store) => (by: { readonly id: RecordingId } | { readonly
       Effect.succeed(found))
 
 const listing = (store: Store) =>
-  Effect.fnUntraced(function*(filter: RecordingFilter, request: PageRequest) {
+  Effect.fnUntraced(function*(filter: RecordingFilter, request: PageRequest, within: Reach) {
     const after = yield* listCursor.decode(request.cursor)
-    const rows = yield* store.list(filter, request.limit + 1, after)
+    const rows = yield* store.list(filter, request.limit + 1, after, within)
     return pageFrom({
       rows,
       limit: request.limit,
@@ -174,7 +175,6 @@ const make = Effect.gen(function*() {
     ...telling(store, media),
     ...showing(store, media),
     list,
-    byChannel: (channelId, request) => list({ channelId }, request),
     get: (id) => Effect.map(one({ id }), ({ recording }) => recording),
     byToken: (token) => Effect.map(one({ token }), ({ recording }) => recording),
     create,

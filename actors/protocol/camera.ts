@@ -40,7 +40,7 @@ import {
 import { CameraId, ChannelId, type EpochMs, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
-import type { UserPrincipal } from "#schema/permission.ts"
+import type { Reach, UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -105,8 +105,8 @@ type OfChannel<A, E = never> = Answer<A, E | ChannelNotFound>
 type OfStream<A, E = never> = Answer<A, E | StreamNotFound>
 
 export class Cameras extends Context.Service<Cameras, {
-  /** By position. */
-  readonly list: (filter: CameraFilter, page: PageRequest) => Answer<PageOf<Camera>, InvalidCursor>
+  /** By position; what lies within `within`, a camera of which only channels do with these alone. */
+  readonly list: (filter: CameraFilter, page: PageRequest, within: Reach) => Answer<PageOf<Camera>, InvalidCursor>
   readonly get: (id: CameraId) => OfCamera<Camera>
   /** All of the cluster, switched on or off. */
   readonly count: () => Answer<{ readonly cameras: number; readonly channels: number }>

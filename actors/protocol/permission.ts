@@ -48,6 +48,8 @@ export type Named = ResourceRef | { readonly kind: "stream" | "recordingToken" |
 export class Resources extends Context.Service<Resources, {
   /** The thing and what contains it, for `decide`; null: there is no such thing. */
   readonly containing: (named: Named) => Answer<ReadonlyArray<ResourceRef> | null>
+  /** The channels of a camera, within it; none where there is no such camera. */
+  readonly channelsOf: (cameraId: string) => Answer<ReadonlyArray<ReadonlyArray<ResourceRef>>>
   /** Of these, those that do not exist. */
   readonly unknown: (resources: ReadonlyArray<ResourceRef>) => Answer<ReadonlyArray<ResourceRef>>
 }>()("nightjar/actors/Resources") {}

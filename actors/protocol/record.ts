@@ -6,11 +6,12 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. No bytes travel here: spans tell what exists, the storage door is where it is read.
  */
-import type { ChannelId, EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
+import type { EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
   NewRecording,
@@ -78,8 +79,8 @@ type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type OfRecording<A, E = never> = Answer<A, E | RecordingNotFound>
 
 export class Recordings extends Context.Service<Recordings, {
-  readonly list: (filter: RecordingFilter, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
-  readonly byChannel: (channelId: ChannelId, page: PageRequest) => Answer<PageOf<Recording>, InvalidCursor>
+  /** In the order they were created; what lies within `within`. */
+  readonly list: (filter: RecordingFilter, page: PageRequest, within: Reach) => Answer<PageOf<Recording>, InvalidCursor>
   readonly get: (id: RecordingId) => OfRecording<Recording>
   /** Of these, those that do not exist. */
   readonly missing: (ids: ReadonlyArray<RecordingId>) => Answer<ReadonlySet<string>>

@@ -3,6 +3,7 @@ import type { CameraHome, ChannelPlace } from "#schema/camera-change.ts"
 import type { Camera, CameraFilter } from "#schema/camera.ts"
 import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
 import type { Slot } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { answered } from "./answer.ts"
@@ -13,6 +14,7 @@ const conditions = (
   sql: SqlClient.SqlClient,
   filter: CameraFilter,
   after: { readonly position: number; readonly id: string } | null,
+  within: Reach,
 ) => [
   sql`TRUE`,
   ...(filter.status === undefined ? [] : [sql`status = ${filter.status}`]),
@@ -26,6 +28,10 @@ const conditions = (
       WHERE camera_stream.camera_id = camera.id
         AND strpos(lower(split_part(source_url, '/', 3)), lower(${filter.text})) > 0
     )
+  )`]),
+  ...(within === "all" ? [] : [sql`id IN (
+    SELECT unnest(${[...within.camera]}::uuid[])
+    UNION SELECT camera_id FROM camera_channel WHERE camera_channel.id = ANY (${[...within.channel]}::uuid[])
   )`]),
   ...(after === null ? [] : [sql`(position, id) > (${after.position}, ${after.id}::text::uuid)`]),
 ]
@@ -45,10 +51,17 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
   const captured = (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
     "slots" in scope ? sql`c.slot IN ${sql.in(scope.slots)}` : sql`c.id = ${scope.cameraId}`
   return {
-    list: (filter: CameraFilter, limit: number, after: { readonly position: number; readonly id: string } | null) =>
+    list: (
+      filter: CameraFilter,
+      limit: number,
+      after: { readonly position: number; readonly id: string } | null,
+      within: Reach,
+    ) =>
       answered(Effect.flatMap(
         sql<CameraRow>`
-          SELECT * FROM camera WHERE ${sql.and(conditions(sql, filter, after))} ORDER BY position, id LIMIT ${limit}`,
+          SELECT * FROM camera WHERE ${
+          sql.and(conditions(sql, filter, after, within))
+        } ORDER BY position, id LIMIT ${limit}`,
         complete,
       )),
     get: (id: CameraId) =>

@@ -28,6 +28,7 @@ import type {
 } from "#schema/camera.ts"
 import type { CameraId, ChannelId, StreamId } from "#schema/common.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import type { DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,11 +40,12 @@ type Read<A> = Effect.Effect<A, DependencyUnavailable>
 type Write<A, E = never> = Effect.Effect<A, E | StaleEpoch | DependencyUnavailable>
 
 export class CameraStore extends Context.Service<CameraStore, {
-  /** In order of position; begins behind `after`. */
+  /** In order of position; begins behind `after`. Whole, also where only some channels lie within. */
   readonly list: (
     filter: CameraFilter,
     limit: number,
     after: { readonly position: number; readonly id: string } | null,
+    within: Reach,
   ) => Read<ReadonlyArray<Camera>>
   readonly get: (id: CameraId) => Read<Camera | null>
   /** The camera that a channel or a stream belongs to. */

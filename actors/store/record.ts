@@ -9,6 +9,7 @@
 import type { CameraId, EpochMs, Interval, NodeId, RecordingId, RecordingToken } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
+import type { Reach } from "#schema/permission.ts"
 import { type DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
 import {
   type NewRecording,
@@ -75,6 +76,7 @@ export class RecordStore extends Context.Service<RecordStore, {
     filter: RecordingFilter,
     limit: number,
     after: RecordingId | null,
+    within: Reach,
   ) => Read<ReadonlyArray<StoredRecording>>
   readonly get: (by: { readonly id: RecordingId } | { readonly token: RecordingToken }) => Read<StoredRecording | null>
   /** Of these, those that are not there or are being deleted. */
@@ -136,7 +138,7 @@ const matching = (ifMatch: number | null, version: number) =>
     Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
 
 const reading = (sql: SqlClient.SqlClient) => ({
-  list: (filter: RecordingFilter, limit: number, after: RecordingId | null) =>
+  list: (filter: RecordingFilter, limit: number, after: RecordingId | null, within: Reach) =>
     answered(Effect.map(
       sql<RecordingRow>`
         SELECT * FROM recording WHERE ${
@@ -147,6 +149,10 @@ const reading = (sql: SqlClient.SqlClient) => ({
           ...(filter.state === undefined ?
             [] :
             [sql`CASE WHEN enabled THEN state ELSE 'disabled' END = ${filter.state}`]),
+          ...(within === "all" ? [] : [sql`(
+            id = ANY (${[...within.recording]}::uuid[]) OR channel_id = ANY (${[...within.channel]}::uuid[])
+            OR camera_id = ANY (${[...within.camera]}::uuid[])
+          )`]),
           ...(after === null ? [] : [sql`id > ${after}`]),
         ])
       } ORDER BY id LIMIT ${limit}`,

@@ -6,9 +6,12 @@
  * 2. `public` is said out loud; every other endpoint needs a valid access token, except `capability`: there the path
  *    itself holds an unguessable credential, which the handler checks.
  * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
+ * 4. Where resource groups narrow the permission, the endpoint says what it is about ({@link Concern}); one that does not
+ *    say it does not compile.
  */
+import { AuditUnavailable } from "#schema/auth-audit.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
-import { type Permission, type Principal, type UserPrincipal } from "#schema/permission.ts"
+import { type Permission, type Principal, type ScopedPermission, type UserPrincipal } from "#schema/permission.ts"
 import {
   BadRequest,
   DependencyUnavailable,
@@ -28,8 +31,20 @@ import { problems } from "./errors.ts"
  */
 export type AccessRule = Permission | "signedIn" | "public" | "capability"
 
+/** Things that a path names. */
+export type ConcernedKind = "camera" | "channel" | "stream" | "recording" | "recordingToken" | "replaySession"
+
+/**
+ * What a permission that resource groups narrow is decided about: the thing that a parameter of the path names; `handler`,
+ * where the handler decides (lists, which it filters; bodies that name things); `everything`, for roles that are not narrowed;
+ * `service`, for what concerns no thing in particular: whoever holds the permission at all.
+ */
+export type Concern = { readonly kind: ConcernedKind; readonly param: string } | "handler" | "everything" | "service"
+
 export interface AccessAnnotation {
   readonly rule: AccessRule
+  /** Null where the rule is not narrowed. */
+  readonly on: Concern | null
   /** Also open to a peer on this machine that no proxy speaks for: for scrapers, which cannot sign in. */
   readonly orLoopback: boolean
   /** A WebSocket handshake without a token passes: browsers cannot send the header, so the handler asks in the channel. */
@@ -41,13 +56,16 @@ export interface AccessAnnotation {
 /** The annotation; set it by {@link access}. */
 export class Access extends Context.Service<Access, AccessAnnotation>()("nightjar/http/Access") {}
 
-/** `HttpApiEndpoint.get(…).annotateMerge(access("camera:read"))` */
-export const access = (
-  rule: AccessRule,
-  options: Partial<Omit<AccessAnnotation, "rule">> = {},
+type AccessOptions = Partial<Omit<AccessAnnotation, "rule" | "on">>
+
+/** `HttpApiEndpoint.get(…).annotateMerge(access("camera:read", { on: { kind: "camera", param: "id" } }))` */
+export const access = <Rule extends AccessRule>(
+  rule: Rule,
+  ...[options]: Rule extends ScopedPermission ? [AccessOptions & { readonly on: Concern }] : [AccessOptions?]
 ): Context.Context<never> =>
   Context.make(Access, {
     rule,
+    on: null,
     orLoopback: false,
     inChannel: false,
     beforePasswordChange: false,
@@ -72,12 +90,12 @@ export const refreshCookiePath = "/auth/api/v1/auth"
 
 const bearer = HttpApiSecurity.bearer.pipe(HttpApiSecurity.annotate(OpenApi.Format, "JWT"))
 
-/** Checks the bearer token and the endpoint's permission. Every group carries it, outermost. */
+/** Checks the bearer token, the endpoint's permission, and that what it changes can be audited. Every group carries it, outermost. */
 export class AccessControl
   extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()("nightjar/http/AccessControl", {
     requiredForClient: true,
     security: { bearer },
-    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable),
+    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable, AuditUnavailable),
   })
 {}
 

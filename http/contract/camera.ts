@@ -53,13 +53,13 @@ const onCameras = [
     query: { ...pageQuery, driver: Schema.optionalKey(DriverKind), enabled: Schema.optionalKey(Flag) },
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("List all cameras", "By position.")),
+  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List all cameras", "By position.")),
   HttpApiEndpoint.post("addCamera", `${base}/cameras`, {
     headers: idempotencyKey,
     payload: CameraCreate,
     success: created(Camera),
     error: problems(DriverUnsupported, InvalidInput, LicenseRestricted),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
     doc(
       "Add a camera",
       "`rtsp` takes `streams` (one channel) or `channels`. User name and password may stand inside a source URL; they are " +
@@ -71,7 +71,7 @@ const onCameras = [
     query: { ...pageQuery, q: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(200)) },
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read")).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(
     doc("Search cameras", "`q`: a part of the name, the description or a source URL's host, in any case of letters."),
   ),
   HttpApiEndpoint.get("camerasByStatus", `${base}/cameras/status/:status`, {
@@ -79,12 +79,12 @@ const onCameras = [
     query: pageQuery,
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("List cameras by status")),
+  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List cameras by status")),
   HttpApiEndpoint.put("reorderCameras", `${base}/cameras/reorder`, {
     payload: Schema.Struct({ ids: Schema.Array(CameraId).check(Schema.isMinLength(1), Schema.isMaxLength(10_000)) }),
     success: Cameras,
     error: problems(CameraNotFound, InvalidInput),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
     doc("Change camera order", "The named ones come first, in this order; the others follow as they were."),
   ),
 ] as const
@@ -94,14 +94,14 @@ const onCamera = [
     params: cameraParams,
     success: versioned(Camera),
     error: problems(CameraNotFound),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("Get a camera")),
+  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("Get a camera")),
   HttpApiEndpoint.put("updateCamera", `${base}/cameras/:id`, {
     params: cameraParams,
     headers: ifMatch,
     payload: CameraUpdate,
     success: versioned(Camera),
     error: problems(CameraNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
     doc(
       "Update a camera",
       "Replaces; but a user name or password that is left out stays, and `null` removes it. Channels and streams have " +
@@ -113,21 +113,21 @@ const onCamera = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(CameraNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
     doc("Delete a camera", "409 `still_recorded` while it has recordings: footage is never deleted as a side effect."),
   ),
   HttpApiEndpoint.get("channels", `${base}/cameras/:id/channels`, {
     params: cameraParams,
     success: Channels,
     error: problems(CameraNotFound),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("List camera channels")),
+  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List camera channels")),
   HttpApiEndpoint.post("addChannel", `${base}/cameras/:id/channels`, {
     params: cameraParams,
     headers: idempotencyKey,
     payload: ChannelCreate,
     success: created(Channel),
     error: problems(CameraNotFound, ChannelsExhausted, InvalidInput, LicenseRestricted, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc("Add a channel")),
+  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(doc("Add a channel")),
 ] as const
 
 const onChannel = [
@@ -135,20 +135,24 @@ const onChannel = [
     params: channelParams,
     success: versioned(Channel),
     error: problems(ChannelNotFound),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("Get a channel")),
+  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+    doc("Get a channel"),
+  ),
   HttpApiEndpoint.put("updateChannel", `${base}/channels/:channel_id`, {
     params: channelParams,
     headers: ifMatch,
     payload: ChannelUpdate,
     success: versioned(Channel),
     error: problems(ChannelNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc("Update a channel", "Replaces name and activity.")),
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+    doc("Update a channel", "Replaces name and activity."),
+  ),
   HttpApiEndpoint.delete("deleteChannel", `${base}/channels/:channel_id`, {
     params: channelParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(ChannelNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
     doc("Delete a channel", "409 `still_recorded` while it is recorded."),
   ),
   HttpApiEndpoint.post("toggleChannel", `${base}/channels/:channel_id/toggle`, {
@@ -157,7 +161,7 @@ const onChannel = [
     payload: ToggleBody,
     success: versioned(Channel),
     error: problems(ChannelNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
     doc(
       "Toggle channel active status",
       "Flips, or sets with `enabled`. A channel that is off is neither watched nor recorded.",
@@ -167,14 +171,18 @@ const onChannel = [
     params: channelParams,
     success: Streams,
     error: problems(ChannelNotFound),
-  }).annotateMerge(access("camera:read")).annotateMerge(doc("List channel streams")),
+  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+    doc("List channel streams"),
+  ),
   HttpApiEndpoint.post("addStream", `${base}/channels/:channel_id/streams`, {
     params: channelParams,
     headers: idempotencyKey,
     payload: StreamCreate,
     success: created(CameraStream),
     error: problems(ChannelNotFound, StreamExists, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(doc("Add a stream", "One stream a role.")),
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+    doc("Add a stream", "One stream a role."),
+  ),
 ] as const
 
 const mediaPathDoc =
@@ -187,7 +195,7 @@ const onStream = [
     params: streamParams,
     success: versioned(CameraStream),
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:read")).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Get a stream", "`codec`, `width` and `height` are null until the stream was seen."),
   ),
   HttpApiEndpoint.put("updateStream", `${base}/streams/:stream_id`, {
@@ -196,7 +204,7 @@ const onStream = [
     payload: StreamUpdate,
     success: versioned(CameraStream),
     error: problems(StreamNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Update a stream", "Replaces; but a user name or password that is left out stays, and `null` removes it."),
   ),
   HttpApiEndpoint.delete("deleteStream", `${base}/streams/:stream_id`, {
@@ -204,14 +212,16 @@ const onStream = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(StreamNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write")).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Delete a stream", "409 `still_recorded` while it is recorded."),
   ),
   HttpApiEndpoint.get("mediaPath", `${base}/streams/:stream_id/media-path`, {
     params: streamParams,
     success: MediaPath,
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:live")).annotateMerge(doc("Get the stream media path", mediaPathDoc)),
+  }).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
+    doc("Get the stream media path", mediaPathDoc),
+  ),
   HttpApiEndpoint.post("refreshStreamToken", `${base}/streams/:stream_id/token/refresh`, {
     params: streamParams,
     success: MediaPath.mapFields((fields) => ({
@@ -220,7 +230,7 @@ const onStream = [
       expiresAt: fields.expiresAt,
     })),
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:live")).annotateMerge(
+  }).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Refresh the stream token", "A fresh one for the caller's session."),
   ),
 ] as const

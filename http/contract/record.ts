@@ -52,7 +52,7 @@ const onRecordings = [
     },
     success: Recordings,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("recording:read")).annotateMerge(
+  }).annotateMerge(access("recording:read", { on: "handler" })).annotateMerge(
     doc("List all recordings", "In the order they were created."),
   ),
   HttpApiEndpoint.post("createRecording", `${base}/recordings`, {
@@ -60,7 +60,7 @@ const onRecordings = [
     payload: RecordingCreate,
     success: created(Recording),
     error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound, LicenseRestricted),
-  }).annotateMerge(access("recording:write")).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: "handler" })).annotateMerge(
     doc(
       "Create a recording",
       "One a channel and role. `mode` is `continuous`; `event` and `schedule` are answered with 501 " +
@@ -72,7 +72,7 @@ const onRecordings = [
     query: pageQuery,
     success: Recordings,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("recording:read")).annotateMerge(doc("List recordings by channel id")),
+  }).annotateMerge(access("recording:read", { on: "handler" })).annotateMerge(doc("List recordings by channel id")),
 ] as const
 
 const onRecording = [
@@ -80,14 +80,16 @@ const onRecording = [
     params,
     success: versioned(Recording),
     error: problems(RecordingNotFound),
-  }).annotateMerge(access("recording:read")).annotateMerge(doc("Get a recording")),
+  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" } })).annotateMerge(
+    doc("Get a recording"),
+  ),
   HttpApiEndpoint.put("updateRecording", `${base}/recordings/:id`, {
     params,
     headers: ifMatch,
     payload: RecordingUpdate,
     success: versioned(Recording),
     error: problems(RecordingNotFound, RecordingModeUnsupported, VersionConflict),
-  }).annotateMerge(access("recording:write")).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc("Update a recording", "Replaces; what is left out goes back to its default. Channel and role stay."),
   ),
   HttpApiEndpoint.delete("deleteRecording", `${base}/recordings/:id`, {
@@ -95,7 +97,7 @@ const onRecording = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(RecordingNotFound, VersionConflict),
-  }).annotateMerge(access("recording:write")).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc(
       "Delete a recording",
       "Deletes its footage too: from now on nothing of it is found, and the files go within a minute, through any restart. To " +
@@ -108,7 +110,7 @@ const onRecording = [
     payload: ToggleBody,
     success: versioned(Recording),
     error: problems(RecordingNotFound, VersionConflict),
-  }).annotateMerge(access("recording:write")).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc(
       "Toggle the recording enabled status",
       "Flips, or sets with `enabled`. Footage stays; the pause is a gap `operator_paused`.",
@@ -118,7 +120,7 @@ const onRecording = [
     params,
     success: RecordingEventStatus,
     error: problems(RecordingNotFound),
-  }).annotateMerge(access("recording:read")).annotateMerge(
+  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc("Get event status", "What the recording is doing, the gap that is open right now, and the last event."),
   ),
   HttpApiEndpoint.get("recordingEventHistory", `${base}/recordings/:id/event-history`, {
@@ -126,7 +128,7 @@ const onRecording = [
     query: { ...pageQuery, start: Schema.optionalKey(Instant), end: Schema.optionalKey(Instant) },
     success: Page(EventEnvelope),
     error: problems(RecordingNotFound, InvalidInput, InvalidCursor),
-  }).annotateMerge(access("recording:read")).annotateMerge(
+  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc(
       "Get event history",
       "Newest first: `recording.created`, `recording.changed`, `recording.toggled`, `recording.gap.opened`, " +
@@ -138,19 +140,20 @@ const onRecording = [
     query: { start: Instant, end: Instant },
     success: Coverage,
     error: problems(RecordingNotFound, InvalidInput),
-  }).annotateMerge(access("recording:read")).annotateMerge(extension).annotateMerge(
-    doc(
-      "Get the coverage of a recording",
-      "Milliseconds expected, recorded and missing within the interval, and every gap with its cause. Expected is from the " +
-        "creation of the recording, or the oldest footage that retention has left, to the newest stored fragment while it records, " +
-        "to now otherwise; `recordedMs` and `missingMs` add up to `expectedMs`.",
+  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" } })).annotateMerge(extension)
+    .annotateMerge(
+      doc(
+        "Get the coverage of a recording",
+        "Milliseconds expected, recorded and missing within the interval, and every gap with its cause. Expected is from the " +
+          "creation of the recording, or the oldest footage that retention has left, to the newest stored fragment while it records, " +
+          "to now otherwise; `recordedMs` and `missingMs` add up to `expectedMs`.",
+      ),
     ),
-  ),
 ] as const
 
 const onService = [
   HttpApiEndpoint.get("recordingSettings", `${base}/settings/recording`, { success: versioned(RecordingSettings) })
-    .annotateMerge(access("recording:read")).annotateMerge(doc("Get recording service settings")),
+    .annotateMerge(access("recording:read", { on: "service" })).annotateMerge(doc("Get recording service settings")),
   HttpApiEndpoint.post("updateRecordingSettings", `${base}/settings/recording`, {
     headers: { ...ifMatch, ...idempotencyKey },
     payload: RecordingSettingsUpdate,

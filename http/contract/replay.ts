@@ -49,7 +49,7 @@ const sessions = [
     payload: ReplayUriRequest,
     success: created(ReplayUri),
     error: problems(RecordingNotFound, FootageNotFound, InvalidInput),
-  }).annotateMerge(access("recording:replay")).annotateMerge(
+  }).annotateMerge(access("recording:replay", { on: "handler" })).annotateMerge(
     doc(
       "Create a replay URI",
       "Opens a session over an interval. Without `end`, or with one in the future, its playlist grows with the recording. From " +
@@ -60,21 +60,22 @@ const sessions = [
     params: { recordingToken: RecordingToken },
     success: ReplayInfo,
     error: problems(RecordingNotFound, InvalidInput),
-  }).annotateMerge(access("recording:replay")).annotateMerge(
-    doc("Get replay information", "What there is to replay of a recording."),
-  ),
+  }).annotateMerge(access("recording:replay", { on: { kind: "recordingToken", param: "recordingToken" } }))
+    .annotateMerge(doc("Get replay information", "What there is to replay of a recording.")),
   HttpApiEndpoint.get("session", "/replay/api/v1/replay/session/:sessionId", {
     params: session,
     success: ReplaySession,
     error: problems(ReplaySessionNotFound),
-  }).annotateMerge(access("recording:replay")).annotateMerge(
+  }).annotateMerge(access("recording:replay", { on: { kind: "replaySession", param: "sessionId" } })).annotateMerge(
     doc("Get a replay session", "Also of a session that has ended, for a day."),
   ),
 ] as const
 
 const configuration = [
   HttpApiEndpoint.get("config", "/replay/api/v1/replay/config", { success: versioned(ReplayConfig) })
-    .annotateMerge(access("recording:replay")).annotateMerge(doc("Get replay configuration", "Limits of sessions.")),
+    .annotateMerge(access("recording:replay", { on: "service" })).annotateMerge(
+      doc("Get replay configuration", "Limits of sessions."),
+    ),
   HttpApiEndpoint.put("updateConfig", "/replay/api/v1/replay/config", {
     headers: ifMatch,
     payload: ReplayConfigUpdate,

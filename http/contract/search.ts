@@ -36,63 +36,67 @@ export class SearchGroup extends HttpApiGroup.make("search")
       query: interval,
       success: Timeline,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc(
-        "Get the timeline",
-        "Spans recorded and gaps with their causes; together they are what was expected. At most 400 days.",
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(
+        doc(
+          "Get the timeline",
+          "Spans recorded and gaps with their causes; together they are what was expected. At most 400 days.",
+        ),
       ),
-    ),
     HttpApiEndpoint.get("timelineRange", `${base}/timeline/range`, {
       params,
       query: { ...interval, pixels: Pixels.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))) },
       success: TimelineRange,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc(
-        "Get the timeline for a viewport range",
-        "Rounded outwards to `pixels` columns (1 to 10,000, 1,000 if left out), so that its size does not depend on the footage. " +
-          "A gap never vanishes: a pixel with pictures and a gap is in both lists.",
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(
+        doc(
+          "Get the timeline for a viewport range",
+          "Rounded outwards to `pixels` columns (1 to 10,000, 1,000 if left out), so that its size does not depend on the footage. " +
+            "A gap never vanishes: a pixel with pictures and a gap is in both lists.",
+        ),
       ),
-    ),
     HttpApiEndpoint.get("timelineUpdates", `${base}/timeline/updates`, {
       params,
       query: { start: Schema.optionalKey(Instant), cursor: pageQuery.cursor },
       success: TimelineUpdates,
       error: problems(RecordingNotFound, InvalidInput, InvalidCursor),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc(
-        "Get incremental timeline updates",
-        "First without `cursor`: everything from `start` (24 hours ago if left out) to now. Then with the cursor of the answer " +
-          "before: replace what you have from the answer's `start` on. `reset` tells that earlier parts changed too.",
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(
+        doc(
+          "Get incremental timeline updates",
+          "First without `cursor`: everything from `start` (24 hours ago if left out) to now. Then with the cursor of the answer " +
+            "before: replace what you have from the answer's `start` on. `reset` tells that earlier parts changed too.",
+        ),
       ),
-    ),
     HttpApiEndpoint.get("calendarDay", `${base}/calendar/day`, {
       params,
       query: { date: CalendarDate, timeZone },
       success: CalendarDay,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc(
-        "Recorded intervals of a day",
-        "The day of the time zone (IANA name, UTC if left out), which may have 23 or 25 hours.",
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(
+        doc(
+          "Recorded intervals of a day",
+          "The day of the time zone (IANA name, UTC if left out), which may have 23 or 25 hours.",
+        ),
       ),
-    ),
     HttpApiEndpoint.get("calendarMonth", `${base}/calendar/month`, {
       params,
       query: { month: CalendarMonth, timeZone },
       success: CalendarMonthDates,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc("Dates with recordings in a month", "`month` is YYYY-MM; dates are those of the time zone."),
-    ),
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(doc("Dates with recordings in a month", "`month` is YYYY-MM; dates are those of the time zone.")),
     HttpApiEndpoint.get("sessions", `${base}/sessions`, {
       params,
       query: { ...interval, ...pageQuery },
       success: Page(RecordedSession),
       error: problems(RecordingNotFound, InvalidInput, InvalidCursor),
-    }).annotateMerge(access("recording:search")).annotateMerge(
-      doc("List sessions of a recording", "Footage without interruption, cut to the interval, by start."),
-    ),
+    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+      .annotateMerge(
+        doc("List sessions of a recording", "Footage without interruption, cut to the interval, by start."),
+      ),
   )
   .middleware(Conventions)
   .middleware(AccessControl)

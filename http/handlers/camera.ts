@@ -1,8 +1,11 @@
 /** Handlers of the camera group: from the contract to {@link Cameras} and {@link StreamAccess}, and nothing else. */
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { type CameraFilter, CameraNotFound, seenWithin } from "#schema/camera.ts"
+import type { CameraId } from "#schema/common.ts"
+import { reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { currentUser } from "../contract/access.ts"
+import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 
@@ -15,20 +18,29 @@ export const CameraHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const cameras = yield* Cameras
     const streams = yield* StreamAccess
+    const reached = Effect.map(CurrentPrincipal, (who) => reach(who, "camera:read"))
+    const list = (filter: CameraFilter, query: Parameters<typeof pageRequest>[0]) =>
+      Effect.flatMap(reached, (within) => cameras.list(filter, pageRequest(query), within))
+    /** As much of the camera as the caller reaches. */
+    const seen = (id: CameraId) =>
+      Effect.gen(function*() {
+        const camera = yield* cameras.get(id)
+        return seenWithin(camera, yield* reached) ?? (yield* new CameraNotFound({ id }))
+      })
     return handlers
       .handle("cameras", ({ query }) =>
-        cameras.list({
+        list({
           ...(query.driver === undefined ? {} : { driver: query.driver }),
           ...(query.enabled === undefined ? {} : { enabled: query.enabled === "true" }),
-        }, pageRequest(query)))
+        }, query))
       .handle(
         "addCamera",
         ({ payload }) => Effect.map(cameras.create(payload), (made) => createdAt(`${base}/cameras/${made.id}`, made)),
       )
-      .handle("searchCameras", ({ query }) => cameras.list({ text: query.q }, pageRequest(query)))
-      .handle("camerasByStatus", ({ params, query }) => cameras.list({ status: params.status }, pageRequest(query)))
+      .handle("searchCameras", ({ query }) => list({ text: query.q }, query))
+      .handle("camerasByStatus", ({ params, query }) => list({ status: params.status }, query))
       .handle("reorderCameras", ({ payload }) => cameras.reorder(payload.ids))
-      .handle("camera", ({ params }) => Effect.map(cameras.get(params.id), withVersion))
+      .handle("camera", ({ params }) => Effect.map(seen(params.id), withVersion))
       .handle("updateCamera", ({ headers, params, payload }) =>
         Effect.flatMap(expectedVersion(headers), (version) =>
           Effect.map(cameras.update(params.id, payload, version), withVersion)))
@@ -36,7 +48,8 @@ export const CameraHandlers = HttpApiBuilder.group(
         Effect.flatMap(expectedVersion(headers), (version) =>
           cameras.remove(params.id, version)))
       .handle("channels", ({ params }) =>
-        Effect.map(cameras.channels(params.id), whole))
+        Effect.map(seen(params.id), (camera) =>
+          whole(camera.channels)))
       .handle("addChannel", ({ params, payload }) =>
         Effect.map(cameras.addChannel(params.id, payload), (made) =>
           createdAt(`${base}/channels/${made.id}`, made)))

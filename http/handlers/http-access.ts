@@ -4,25 +4,32 @@
  * Invariants
  * 1. The decision is made before anything of the request is decoded: 401 and 403 tell nothing of the input.
  * 2. An endpoint without an access rule is denied.
- * 3. An administrative permission is of use from a listed management address only, where such addresses are listed.
+ * 3. What changes something runs once its entry of the audit log has a place.
+ * 4. An administrative permission is of use from a listed management address only, where such addresses are listed.
  */
+import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
-import { Context, Effect, Layer, Option, type Redacted } from "effect"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
+import { Audited } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
+import { admitCall, beginCall, knowCaller } from "./http-audit.ts"
+import { makePathGuard } from "./http-resources.ts"
 
 /** A caller on this machine that no proxy speaks for. */
 const fromThisMachine = Effect.map(CurrentRequest, (info) => info !== null && isLoopback(info.address) && !info.proxied)
 
 /** A WebSocket handshake (RFC 6455, section 4.1) without a token of its own. */
-const asksInChannel = Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-  headers["upgrade"]?.toLowerCase() === "websocket" && headers["authorization"] === undefined)
+const asksInChannel = Effect.map(
+  HttpServerRequest.HttpServerRequest,
+  ({ headers }) => headers["upgrade"]?.toLowerCase() === "websocket" && headers["authorization"] === undefined,
+)
 
 const origin = Effect.map(CurrentRequest, (info) => ({ address: info?.address ?? "", proxied: info?.proxied ?? true }))
 
@@ -30,12 +37,17 @@ export const AccessControlLive = Layer.effect(
   AccessControl,
   Effect.gen(function*() {
     const tokens = yield* AccessTokens
+    const trail = yield* AuditTrail
     const management = yield* ManagementAccess
+    const guardPath = yield* makePathGuard
 
     const principalOf = Effect.fnUntraced(function*(credential: Redacted.Redacted) {
       const principal = yield* tokens.verify(credential)
       const info = yield* CurrentRequest
-      if (info !== null) info.journal.user = principal.username
+      if (info !== null) {
+        info.journal.user = principal.username
+        knowCaller(info, principal)
+      }
       return principal
     })
 
@@ -58,6 +70,7 @@ export const AccessControlLive = Layer.effect(
         const from = yield* management.check(yield* origin)
         if (!from.allowed) return yield* new Forbidden({ message: `${rule} is administrative: ${from.reason}` })
       }
+      yield* guardPath(principal, access)
       return principal
     })
 
@@ -69,8 +82,18 @@ export const AccessControlLive = Layer.effect(
         if (info !== null) {
           info.journal.route = endpoint.path
           info.journal.secretPath = access?.rule === "capability"
+          yield* beginCall(info, {
+            action: `${group.identifier}.${endpoint.name}`,
+            path: endpoint.path,
+            method: endpoint.method,
+            kind: Option.getOrNull(Context.getOption(annotations, Audited)),
+            open: access?.rule === "public",
+            secret: access?.rule === "capability",
+            credential: Redacted.value(credential) !== "",
+          })
         }
         const principal = yield* admit(credential, access)
+        if (info !== null) yield* admitCall(trail, info)
         return yield* Effect.provideService(handler, CurrentPrincipal, principal)
       }),
     })

@@ -5,11 +5,13 @@ import { Hls, type HlsSource } from "#media/hls.ts"
 import type { StorageError } from "#media/storage.ts"
 import type { Interval } from "#schema/common.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
+import { RecordingNotFound } from "#schema/record-config.ts"
 import { Clock, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
+import { makeGuard } from "./http-resources.ts"
 import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
 
 const sourceOf = ({ createdAt, end, recordingId, speed, start }: ReplayGrant): HlsSource => ({
@@ -39,6 +41,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
     const replays = yield* Replays
     const recordings = yield* Recordings
     const hls = yield* Hls
+    const guard = yield* makeGuard
 
     const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(replays.grant(id), sourceOf)
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */
@@ -48,6 +51,8 @@ export const ReplayHandlers = HttpApiBuilder.group(
     return handlers
       .handle("uri", ({ payload }) =>
         Effect.gen(function*() {
+          const { recordingToken: id } = payload
+          yield* guard("recording:replay", { kind: "recordingToken", id }, () => new RecordingNotFound({ id }))
           const { expiresAt, sessionId, uri } = yield* replays.open(yield* currentUser, payload)
           return createdAt(`/replay/api/v1/replay/session/${sessionId}`, { sessionId, uri, expiresAt })
         }))

@@ -1,0 +1,78 @@
+/**
+ * Permissions that resource groups narrow, at the door: may the caller do this to this thing?
+ *
+ * Invariants
+ * 1. Of a thing that the caller may not see the answer is that of one that does not exist: the same problem, word for word. One
+ *    that he sees but may not touch is 403.
+ * 2. Nothing is asked of the database for roles that are not narrowed; for others it is one row by its key.
+ */
+import { type Named, Resources } from "#actors/protocol/permission.ts"
+import { CameraNotFound, ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
+import { anonymous, decide, type Principal, type ScopedPermission, sees, unnarrowed } from "#schema/permission.ts"
+import { type DependencyUnavailable, Forbidden } from "#schema/problem.ts"
+import { RecordingNotFound } from "#schema/record-config.ts"
+import { ReplaySessionNotFound } from "#schema/replay.ts"
+import { Effect, Option } from "effect"
+import { HttpRouter } from "effect/http"
+import { type AccessAnnotation, type ConcernedKind, CurrentPrincipal } from "../contract/access.ts"
+
+/** What is answered where there is no such thing. */
+const missing = {
+  camera: (id: string) => new CameraNotFound({ id }),
+  channel: (id: string) => new ChannelNotFound({ id }),
+  stream: (id: string) => new StreamNotFound({ id }),
+  recording: (id: string) => new RecordingNotFound({ id }),
+  recordingToken: (id: string) => new RecordingNotFound({ id }),
+  replaySession: () => new ReplaySessionNotFound(),
+} satisfies Record<ConcernedKind, (id: string) => unknown>
+
+const judge = <E>(
+  resources: Resources["Service"],
+  principal: Principal,
+  permission: ScopedPermission,
+  named: Named,
+  absent: () => E,
+): Effect.Effect<void, E | Forbidden | DependencyUnavailable> => {
+  if (unnarrowed(principal, permission)) return Effect.void
+  return Effect.gen(function*() {
+    const refs = yield* resources.containing(named)
+    if (refs === null) return yield* Effect.fail(absent())
+    const decision = decide(principal, permission, refs)
+    if (decision.allowed) return
+    // A camera of which he sees a channel is shown to him, with that channel alone.
+    const within = named.kind === "camera" ? yield* resources.channelsOf(named.id) : []
+    const seen = [refs, ...within].some((thing) => sees(principal, thing))
+    return yield* Effect.fail(seen ? new Forbidden({ message: decision.reason }) : absent())
+  })
+}
+
+/** For handlers whose body names the thing: decides for the caller; `absent` is what is answered where there is no such thing. */
+export const makeGuard = Effect.map(
+  Resources,
+  (resources) => <E>(permission: ScopedPermission, named: Named, absent: () => E) =>
+    Effect.flatMap(CurrentPrincipal, (principal) => judge(resources, principal, permission, named, absent)),
+)
+
+/**
+ * Decides about the thing that the path names, before anything of the request is decoded. Its 404 is one of the endpoint's own
+ * problems, though the types of a middleware cannot say so.
+ */
+export const makePathGuard = Effect.map(
+  Resources,
+  (resources) => (principal: Principal, { on, rule }: AccessAnnotation) =>
+    Effect.gen(function*() {
+      // A caller who passed without a name, where the rule lets him, is nobody's role.
+      if (on === null || on === "handler" || on === "service" || principal === anonymous) return
+      const permission = rule as ScopedPermission
+      if (on === "everything") {
+        if (unnarrowed(principal, permission)) return
+        const message = `${permission} is narrowed to resource groups for you, and this concerns everything`
+        return yield* new Forbidden({ message })
+      }
+      const route = yield* Effect.serviceOption(HttpRouter.RouteContext)
+      const id = Option.getOrNull(route)?.params[on.param] ?? ""
+      yield* judge(resources, principal, permission, { kind: on.kind, id }, () => missing[on.kind](id)).pipe(
+        Effect.mapError((error) => error as Forbidden | DependencyUnavailable),
+      )
+    }),
+)
