@@ -7,6 +7,7 @@
  * 2. The log holds neither queries nor paths that are credentials; a defect is logged with its trace id and told without.
  * 3. `traceparent` (W3C Trace Context) is respected; the trace id is answered as `x-trace-id`.
  */
+import type { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { Cause, Clock, Effect, Option, Random } from "effect"
 import type * as ByteSize from "effect/ByteSize"
 import {
@@ -18,6 +19,7 @@ import {
 } from "effect/http"
 import type { IpNetwork } from "effect/net"
 import { CurrentRequest, problemContentType, problemOf, type RequestInfo } from "./contract/errors.ts"
+import { abandonCall, endCall } from "./handlers/http-audit.ts"
 import { countRequest } from "./handlers/http.ts"
 import { callerOf } from "./server-forwarded.ts"
 
@@ -48,7 +50,7 @@ const describeRequest = Effect.fnUntraced(
       address,
       proxied,
       secure,
-      journal: { route: null, user: null, secretPath: false },
+      journal: { route: null, user: null, secretPath: false, audit: {} },
     } satisfies RequestInfo
     return { info, contradiction }
   },
@@ -165,6 +167,7 @@ const log = Effect.fnUntraced(
 )
 
 export interface AroundOptions {
+  readonly trail: AuditTrail["Service"]
   /** Reverse proxies whose word on the caller counts. */
   readonly trustedProxies: ReadonlyArray<IpNetwork.IpNetwork>
   readonly maxBodyBytes: ByteSize.ByteSize
@@ -194,6 +197,7 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
       Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => fromCause(cause, info)),
       Effect.provideService(CurrentRequest, info),
       Effect.provideService(HttpIncomingMessage.MaxBodySize, options.maxBodyBytes),
+      Effect.onInterrupt(() => abandonCall(info)),
     )
     const final = withHeaders(
       info,
@@ -201,6 +205,7 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
         HttpServerResponse.empty({ status: 304, headers: { etag: response.headers["etag"]! } }) :
         response,
     )
+    yield* endCall(options.trail, info, final)
     yield* log(request, info, final, startedMs)
     return final
   })

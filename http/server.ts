@@ -7,6 +7,7 @@
  *    a request of `requestTimeoutMs` unless it streams.
  * 3. On shutdown it takes no new connection, lets running requests end for `graceMs`, then cuts the rest.
  */
+import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { networkOf } from "#schema/auth-network.ts"
 import { NodeHttpServer } from "@effect/platform-node"
 import { ByteSize, Duration, Effect, Layer } from "effect"
@@ -103,8 +104,9 @@ export const routes = (options: ServerOptions) =>
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }),
     reference,
     HttpRouter.use((router) =>
-      Effect.flatMap(makeUnrouted(options.dashboard), (unrouted) =>
+      Effect.flatMap(Effect.all([makeUnrouted(options.dashboard), AuditTrail]), ([unrouted, trail]) =>
         router.addGlobalMiddleware(around({
+          trail,
           unrouted,
           maxBodyBytes: ByteSize.bytes(options.maxBodyBytes),
           trustedProxies: options.trustedProxies.map(networkOf).filter((network) => network !== null),

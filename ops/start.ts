@@ -5,6 +5,8 @@
  * 1. A bad setting or an unusable data folder ends the start with one line; everything else is waited for.
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
+import { auditQueueBytes, auditTrailLayer } from "#actors/behaviour/auth-audit-trail.ts"
+import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
@@ -97,6 +99,7 @@ const capture = (settings: Settings) =>
   }).pipe(
     Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(storage(settings)),
+    Layer.provideMerge(auditTrailLayer({ folder: `${settings.dataDir}/audit-queue`, maxBytes: auditQueueBytes })),
     Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
     Layer.provide(NodePath.layer),
   )
@@ -152,6 +155,7 @@ const control = (settings: Settings) => {
         AuthSessions.layer,
         AuthRoles.layer.pipe(Layer.provideMerge(AuthUsers.layer)),
         idempotencyLayer,
+        auditLogLayer({ headsPath: `${settings.dataDir}/audit-heads.jsonl` }),
         managementIpsLayer,
         smtpLayer,
       ),

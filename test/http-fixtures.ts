@@ -3,6 +3,7 @@ import { healthLayer } from "#actors/behaviour/health.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
+import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -78,8 +79,27 @@ export const anywhere = Layer.succeed(ManagementAccess, {
   know: () => Effect.void,
 })
 
+/** An audit trail that takes everything and keeps nothing. */
+const forgetfulTrail = Layer.succeed(AuditTrail, {
+  records: () => false,
+  hasRoom: () => true,
+  record: () => Effect.succeed(""),
+  note: () => Effect.void,
+  admit: () => Effect.succeed({ end: () => Effect.void }),
+  configure: () => Effect.void,
+  queue: {
+    read: () => Effect.succeed([]),
+    awaitEntry: () => Effect.never,
+    acknowledge: () => Effect.void,
+    acknowledged: () => 0,
+  },
+  state: () => ({ queuedBytes: 0, limitBytes: 1, dropped: 0 }),
+})
+
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
+  forgetfulTrail,
+  unaskedService(AuditLog),
   unaskedService(License),
   unaskedService(Cameras),
   unaskedService(StreamAccess),

@@ -6,6 +6,7 @@
  * 2. The id is that of `nightjar`, the root that handlers are written against.
  */
 import { OpenApi } from "effect/http-api"
+import { AuditGroup } from "./auth-audit.ts"
 import { NetworkGroup } from "./auth-network.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
@@ -29,6 +30,7 @@ const groups = nightjar
   .add(UsersGroup)
   .add(SecurityGroup)
   .add(NetworkGroup)
+  .add(AuditGroup)
   .add(PermissionGroup)
   .add(LicenseGroup)
   .add(CameraGroup)

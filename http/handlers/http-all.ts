@@ -1,5 +1,6 @@
 /** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
 import { Layer } from "effect"
+import { AuditHandlers } from "./auth-audit.ts"
 import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
@@ -21,6 +22,7 @@ export const AllHandlers = Layer.mergeAll(
   UsersHandlers,
   SecurityHandlers,
   NetworkHandlers,
+  AuditHandlers,
   PermissionHandlers,
   LicenseHandlers,
   CameraHandlers,

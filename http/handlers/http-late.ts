@@ -2,6 +2,7 @@
  * The services that handlers ask for and that come late, because they need the database: one layer, so that HTTP serves from
  * the first second. A slice adds its service here.
  */
+import { AuditLog } from "#actors/protocol/auth-audit.ts"
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
@@ -19,6 +20,7 @@ import { Layer } from "effect"
 
 export const LateServices = Layer.mergeAll(
   lateLayer(Auth),
+  lateLayer(AuditLog),
   lateLayer(Users),
   lateLayer(Roles),
   lateLayer(Sessions),
