@@ -25,6 +25,7 @@ import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as EventLogs from "#actors/behaviour/event-log.ts"
+import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
@@ -48,6 +49,7 @@ import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventStore } from "#actors/store/event.ts"
+import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -118,6 +120,7 @@ const control = (settings: Settings) => {
     RecordRebuildStore.layer,
     ReplayStore.layer,
     EventStore.layer,
+    EventReaderStore.layer,
   )
   const license = { keys: settings.licenseKeys, server: settings.licenseServer, dataFolder: settings.dataDir }
   const background = Layer.mergeAll(
@@ -141,6 +144,7 @@ const control = (settings: Settings) => {
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),
+    Layer.provideMerge(EventNotifications.layer),
     Layer.provideMerge(EventLogs.layer({
       ...EventLogs.defaultLog,
       retention: { days: settings.eventDays, count: settings.eventCount },

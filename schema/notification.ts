@@ -74,6 +74,14 @@ export const Notification = Schema.Struct({
 }).annotate({ identifier: "Notification" })
 export type Notification = typeof Notification.Type
 
+export const UnreadCount = Schema.Struct({
+  /** At most 1,000. */
+  count: Schema.Int,
+  /** There are more than `count`. */
+  more: Schema.Boolean,
+}).annotate({ identifier: "UnreadCount" })
+export type UnreadCount = typeof UnreadCount.Type
+
 /** There is no such notification, or not for this user. */
 export class NotificationNotFound extends Schema.TaggedError<NotificationNotFound>()("NotificationNotFound", {
   id: Schema.String,

@@ -10,6 +10,7 @@ import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
+import { Notifications } from "#actors/protocol/notification.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -112,6 +113,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Resources),
   unaskedService(Hls),
   unaskedService(EventLog),
+  unaskedService(Notifications),
   unaskedService(Users),
   unaskedService(Roles),
   unaskedService(Sessions),

@@ -33,6 +33,8 @@ const slices = [
   "analysis",
   "federation",
   "health",
+  // What happened is told by every service and followed by several.
+  "event",
 ]
 const sliceOf = (path: string) => basename(path).replace(/\.ts$/, "").split("-")[0] ?? ""
 

@@ -6,14 +6,14 @@
  * 2. An event whose id is there already is not kept twice, as long as the first is kept.
  * 3. What was pruned is remembered as the position it reached, so that a reader who stands below is told.
  */
-import type { EpochMs, NodeId, UserId } from "#schema/common.ts"
-import type { EventEnvelope, Severity, StoredEvent } from "#schema/event.ts"
-import type { ResourceRef } from "#schema/permission.ts"
+import type { EpochMs } from "#schema/common.ts"
+import type { EventEnvelope, StoredEvent } from "#schema/event.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Queue } from "effect"
 import { SqlClient } from "effect/sql"
 import { answered } from "./answer.ts"
+import { type EventRow, storedOf } from "./event-rows.ts"
 
 /** An event on its way to the table; its position is given there. */
 export interface NewEvent {
@@ -23,41 +23,6 @@ export interface NewEvent {
   readonly audience: ReadonlyArray<string> | null
   readonly notify: boolean
 }
-
-interface EventRow {
-  readonly position: bigint
-  readonly id: string
-  readonly node_id: NodeId
-  readonly source: string
-  readonly type: string
-  readonly severity: Severity
-  readonly subject: string
-  readonly at: Date
-  readonly data: EventEnvelope["data"]
-  readonly resource: ReadonlyArray<string>
-  readonly audience: ReadonlyArray<UserId> | null
-}
-
-const refOf = (key: string): ResourceRef => {
-  const colon = key.indexOf(":")
-  return { kind: key.slice(0, colon) as ResourceRef["kind"], id: key.slice(colon + 1) }
-}
-
-const storedOf = (row: EventRow): StoredEvent => ({
-  position: Number(row.position),
-  event: {
-    id: row.id,
-    source: row.source,
-    type: row.type,
-    time: row.at.getTime(),
-    subject: row.subject,
-    data: row.data,
-    nodeId: row.node_id,
-    severity: row.severity,
-  },
-  resource: row.resource.map(refOf),
-  audience: row.audience,
-})
 
 /** What is to be kept at most. */
 export interface EventRetention {

@@ -21,6 +21,7 @@ import { NotificationGroup } from "./notification.ts"
 import { PermissionGroup } from "./permission.ts"
 import { RecordGroup } from "./record.ts"
 import { ReplayGroup } from "./replay.ts"
+import { SearchEventGroup } from "./search-event.ts"
 import { SearchGroup } from "./search.ts"
 
 const groups = nightjar
@@ -38,6 +39,7 @@ const groups = nightjar
   .add(SearchGroup)
   .add(ReplayGroup)
   .add(NotificationGroup)
+  .add(SearchEventGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

@@ -2,13 +2,14 @@
  * The notification service: the live channel of events, and the notifications of the calling user. Popup rules have a group of
  * their own.
  */
-import { Severity } from "#schema/event.ts"
-import { StreamCursor } from "#schema/notification.ts"
-import { DependencyUnavailable, InvalidInput, TooManyRequests } from "#schema/problem.ts"
+import { Page } from "#schema/common.ts"
+import { eventIdPattern, Severity } from "#schema/event.ts"
+import { Notification, NotificationNotFound, StreamCursor, UnreadCount } from "#schema/notification.ts"
+import { DependencyUnavailable, InvalidCursor, InvalidInput, TooManyRequests } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { Marks } from "./conventions.ts"
+import { Marks, pageQuery } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/notification/api/v1"
@@ -51,8 +52,55 @@ const live = HttpApiEndpoint.get("stream", `${base}/stream`, {
 }).annotateMerge(access("notification:read", { inChannel: true })).annotate(Marks, { extension: true, streams: true })
   .annotateMerge(doc("Follow events live", protocol))
 
+const params = { id: Schema.String.check(Schema.isPattern(eventIdPattern)) }
+const Notifications = Page(Notification)
+const flag = Schema.Literals(["true", "false"])
+
+const own = [
+  HttpApiEndpoint.get("notifications", `${base}/notifications`, {
+    query: { ...pageQuery, unread: Schema.optionalKey(flag), minimumSeverity: Schema.optionalKey(Severity) },
+    success: Notifications,
+    error: problems(InvalidCursor),
+  }).annotateMerge(access("notification:read")).annotateMerge(
+    doc("List notifications", "Newest first: events the caller may see whose type notifies, since the account exists."),
+  ),
+  HttpApiEndpoint.get("missedNotifications", `${base}/notifications/missed`, {
+    query: pageQuery,
+    success: Notifications,
+    error: problems(InvalidCursor),
+  }).annotateMerge(access("notification:read")).annotateMerge(
+    doc(
+      "List missed notifications",
+      "Unread ones that came while the caller followed no live channel: while one is open, those from before it was opened; " +
+        "otherwise those since the last one was.",
+    ),
+  ),
+  HttpApiEndpoint.get("unreadCount", `${base}/notifications/unread/count`, { success: UnreadCount })
+    .annotateMerge(access("notification:read")).annotateMerge(
+      doc("Count unread notifications", "Counts to 1,000; `more` tells that there are more."),
+    ),
+  HttpApiEndpoint.post("readNotification", `${base}/notifications/:id/read`, {
+    params,
+    success: Notification,
+    error: problems(NotificationNotFound),
+  }).annotateMerge(access("notification:read")).annotateMerge(
+    doc("Mark a notification read", "For the caller alone. Doing it again changes nothing."),
+  ),
+  HttpApiEndpoint.post("readAllNotifications", `${base}/notifications/read-all`, { success: HttpApiSchema.NoContent })
+    .annotateMerge(access("notification:read")).annotateMerge(
+      doc("Mark all notifications read", "Everything up to now, for the caller alone."),
+    ),
+  HttpApiEndpoint.delete("deleteNotification", `${base}/notifications/:id`, {
+    params,
+    success: HttpApiSchema.NoContent,
+    error: problems(NotificationNotFound),
+  }).annotateMerge(access("notification:read")).annotateMerge(
+    doc("Delete a notification", "For the caller alone; the event stays in the log."),
+  ),
+] as const
+
 export class NotificationGroup extends HttpApiGroup.make("notification")
-  .add(live)
+  .add(live, ...own)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(

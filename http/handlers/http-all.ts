@@ -13,6 +13,7 @@ import { NotificationHandlers } from "./notification.ts"
 import { PermissionHandlers } from "./permission.ts"
 import { RecordHandlers } from "./record.ts"
 import { ReplayHandlers } from "./replay.ts"
+import { SearchEventHandlers } from "./search-event.ts"
 import { SearchHandlers } from "./search.ts"
 
 export const AllHandlers = Layer.mergeAll(
@@ -30,4 +31,5 @@ export const AllHandlers = Layer.mergeAll(
   SearchHandlers,
   ReplayHandlers,
   NotificationHandlers,
+  SearchEventHandlers,
 )

@@ -13,6 +13,7 @@ import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
 import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
+import { Notifications } from "#actors/protocol/notification.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -25,6 +26,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Roles),
   lateLayer(Sessions),
   lateLayer(EventLog),
+  lateLayer(Notifications),
   lateLayer(ManagementIps),
   lateLayer(Smtp),
   lateLayer(Idempotency),

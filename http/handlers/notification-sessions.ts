@@ -6,15 +6,20 @@
  *    permissions holds for the events that follow.
  * 2. Every 15 s a channel is told that it lives, with the place it has reached; one that answers nothing for three of them is
  *    closed.
+ * 3. Who follows, and how far he was served, is noted for "missed since last seen"; never more than once a second.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import type { EventFollower } from "#actors/protocol/event.ts"
+import { Notifications } from "#actors/protocol/notification.ts"
+import type { UserId } from "#schema/common.ts"
 import type { StreamClose } from "#schema/notification.ts"
 import { decide, type UserPrincipal } from "#schema/permission.ts"
 import { Effect, type Redacted, Schedule, type Scope } from "effect"
 
 const sweepEvery = "1 second"
 const sweepsPerAlive = 15
+/** Who follows is noted at once when it changes, and this often while it does not. */
+const sweepsPerPresence = 30
 const silentAlives = 3
 
 /** A channel as the sweep knows it. */
@@ -39,8 +44,22 @@ const mayFollow = (principal: UserPrincipal) => decide(principal, "notification:
 
 export const makeStreamSessions = Effect.gen(function*() {
   const tokens = yield* AccessTokens
+  const notifications = yield* Notifications
   const sessions = new Map<StreamSession, { silent: number }>()
+  /** How far users were served whose channels opened or closed since the last note. */
+  const changed = new Map<UserId, number>()
   let round = 0
+
+  const seen = ({ follower, principal: { userId } }: StreamSession, into: Map<UserId, number>) =>
+    into.set(userId, Math.max(into.get(userId) ?? 0, follower.at().position))
+
+  const notePresence = Effect.gen(function*() {
+    const noted = new Map(changed)
+    if (round % sweepsPerPresence === 0) { for (const session of sessions.keys()) seen(session, noted) }
+    if (noted.size === 0) return
+    yield* notifications.present(Array.from(noted, ([userId, position]) => ({ userId, position })))
+    for (const [userId, position] of noted) if (changed.get(userId) === position) changed.delete(userId)
+  }).pipe(Effect.catchTag("DependencyUnavailable", () => Effect.void))
 
   const admit = (token: Redacted.Redacted): Effect.Effect<UserPrincipal | StreamClose> =>
     tokens.verify(token).pipe(
@@ -73,7 +92,8 @@ export const makeStreamSessions = Effect.gen(function*() {
     yield* Effect.forEach(sessions.keys(), check, { discard: true })
     round += 1
     if (round % sweepsPerAlive === 0) tellAlive()
-  })
+    yield* notePresence
+  }).pipe(Effect.catchCause((cause) => Effect.logError("Live channels could not be looked after", cause)))
   yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepEvery)))
 
   return {
