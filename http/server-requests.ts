@@ -21,6 +21,7 @@ import type { IpNetwork } from "effect/net"
 import { CurrentRequest, problemContentType, problemOf, type RequestInfo } from "./contract/errors.ts"
 import { abandonCall, endCall } from "./handlers/http-audit.ts"
 import { countRequest } from "./handlers/http.ts"
+import { corsHeaders, preflight } from "./server-cors.ts"
 import { callerOf } from "./server-forwarded.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -106,6 +107,19 @@ const pagePolicy = (path: string): string =>
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'" :
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self' ws: wss:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+/** What no page of ours asks a browser for; a script that got in cannot either. */
+const unusedFeatures = [
+  "camera",
+  "microphone",
+  "geolocation",
+  "usb",
+  "serial",
+  "bluetooth",
+  "payment",
+  "display-capture",
+]
+  .map((feature) => `${feature}=()`).join(", ")
+
 const withHeaders = (info: RequestInfo, response: Response): Response => {
   const html = (response.headers["content-type"] ?? "").startsWith("text/html")
   const headers: Record<string, string> = {
@@ -114,11 +128,14 @@ const withHeaders = (info: RequestInfo, response: Response): Response => {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-permitted-cross-domain-policies": "none",
   }
   // A 304 renews the headers of what the browser keeps (RFC 9111, section 3.2): its page keeps the policy it came with.
   if (response.status !== 304) {
     headers["content-security-policy"] = html ? pagePolicy(info.path) : "default-src 'none'; frame-ancestors 'none'"
   }
+  if (html) headers["permissions-policy"] = unusedFeatures
   if (info.secure) headers["strict-transport-security"] = "max-age=31536000"
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
   if (response.status === 401 && response.headers["www-authenticate"] === undefined) {
@@ -168,6 +185,8 @@ const log = Effect.fnUntraced(
 
 export interface AroundOptions {
   readonly trail: AuditTrail["Service"]
+  /** See `server-cors.ts`. */
+  readonly corsOrigins: ReadonlyArray<string>
   /** Reverse proxies whose word on the caller counts. */
   readonly trustedProxies: ReadonlyArray<IpNetwork.IpNetwork>
   readonly maxBodyBytes: ByteSize.ByteSize
@@ -188,9 +207,12 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
     const request = yield* HttpServerRequest.HttpServerRequest
     const startedMs = yield* Clock.currentTimeMillis
     const { contradiction, info } = yield* describeRequest(request, options.trustedProxies)
-    const answer = contradiction === null ?
+    const asked = preflight(request, options.corsOrigins)
+    const answer = contradiction !== null ?
+      Effect.succeed(problemResponse(info, { tag: "BadRequest", status: 400, detail: contradiction })) :
+      asked === null ?
       routed :
-      Effect.succeed(problemResponse(info, { tag: "BadRequest", status: 400, detail: contradiction }))
+      Effect.succeed(asked)
     const response = yield* answer.pipe(
       Effect.catchIf(isUnrouted, () => options.unrouted(request, info)),
       Effect.map((response) => told(info, response)),
@@ -203,7 +225,7 @@ export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<R
       info,
       unchanged(request, response) ?
         HttpServerResponse.empty({ status: 304, headers: { etag: response.headers["etag"]! } }) :
-        response,
+        HttpServerResponse.setHeaders(response, corsHeaders(request, response, options.corsOrigins)),
     )
     yield* endCall(options.trail, info, final)
     yield* log(request, info, final, startedMs)

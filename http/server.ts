@@ -10,7 +10,7 @@
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { networkOf } from "#schema/auth-network.ts"
 import { NodeHttpServer } from "@effect/platform-node"
-import { ByteSize, Duration, Effect, Layer } from "effect"
+import { ByteSize, Duration, Effect, Layer, SubscriptionRef } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { createServer, type Server } from "node:http"
@@ -19,6 +19,7 @@ import { AccessControlLive } from "./handlers/http-access.ts"
 import { AllHandlers } from "./handlers/http-all.ts"
 import { type ConventionOptions, conventionsLayer } from "./handlers/http-conventions.ts"
 import { around } from "./server-requests.ts"
+import { type CertificateSource, ServedFingerprint, tlsServer } from "./server-tls.ts"
 import { makeUnrouted } from "./server-unrouted.ts"
 
 export interface ServerOptions extends ConventionOptions {
@@ -27,6 +28,10 @@ export interface ServerOptions extends ConventionOptions {
   readonly trustedProxies: ReadonlyArray<string>
   /** 0 takes a free one. */
   readonly port: number
+  /** What HTTPS is served with; `null` serves clear text. */
+  readonly tls: CertificateSource | null
+  /** Origins whose pages may use the interface from a browser. */
+  readonly corsOrigins: ReadonlyArray<string>
   /** Folder of the built dashboard; `null` for none. */
   readonly dashboard: string | null
   /** Milliseconds that running requests have to end at shutdown. */
@@ -39,25 +44,26 @@ const headSeconds = 20
 /** Longer than the 60 s that reverse proxies keep theirs. */
 const keepAliveSeconds = 65
 
-const nodeServer = (): Server => {
-  const server = createServer({
+const nodeServer = Effect.fnUntraced(function*(tls: CertificateSource | null) {
+  const bounds = {
     maxHeaderSize: 16 * 1024,
     headersTimeout: headSeconds * 1000,
     keepAliveTimeout: keepAliveSeconds * 1000,
     // Streams and uploads may last; what does not stream is limited by the conventions.
     requestTimeout: 0,
     noDelay: true,
-  })
+  }
+  const server = tls === null ? createServer(bounds) : yield* tlsServer(bounds, tls)
   server.maxConnections = maxConnections
   return server
-}
+})
 
 /** Connections that are still open when the grace is over must not hold up the end of the node. */
 const cutAfterGrace = (server: Server) => Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
 
 const listening = (options: ServerOptions) =>
   Layer.unwrap(Effect.gen(function*() {
-    const server = nodeServer()
+    const server = yield* nodeServer(options.tls)
     const listen = { host: options.host, port: options.port, gracefulShutdownTimeout: Duration.millis(options.graceMs) }
     return Layer.provideMerge(Layer.effectDiscard(cutAfterGrace(server)), NodeHttpServer.layer(() => server, listen))
   }))
@@ -98,6 +104,12 @@ const reference = Layer.mergeAll(
   HttpRouter.add("GET", "/docs/problems", Effect.sync(problemsPage)),
 )
 
+const fingerprintLayer = (tls: CertificateSource | null) =>
+  Layer.succeed(
+    ServedFingerprint,
+    tls === null ? Effect.succeed(null) : Effect.map(SubscriptionRef.get(tls), ({ fingerprint }) => fingerprint),
+  )
+
 /** Routes and what surrounds them, for any server or none. */
 export const routes = (options: ServerOptions) =>
   Layer.mergeAll(
@@ -109,10 +121,16 @@ export const routes = (options: ServerOptions) =>
           trail,
           unrouted,
           maxBodyBytes: ByteSize.bytes(options.maxBodyBytes),
+          corsOrigins: options.corsOrigins,
           trustedProxies: options.trustedProxies.map(networkOf).filter((network) => network !== null),
         })))
     ),
-  ).pipe(Layer.provide(AllHandlers), Layer.provide(AccessControlLive), Layer.provide(conventionsLayer(options)))
+  ).pipe(
+    Layer.provide(AllHandlers),
+    Layer.provide(fingerprintLayer(options.tls)),
+    Layer.provide(AccessControlLive),
+    Layer.provide(conventionsLayer(options)),
+  )
 
 /** The server. Provides `HttpServer`, which knows the address it listens on. */
 export const serverLayer = (options: ServerOptions) =>

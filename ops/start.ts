@@ -7,13 +7,14 @@
  */
 import { auditQueueBytes, auditTrailLayer } from "#actors/behaviour/auth-audit-trail.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
-import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
-import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
+import { secondFactorsLayer } from "#actors/behaviour/auth-factor.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
-import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
+import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
+import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import * as AuthRoles from "#actors/behaviour/auth-roles.ts"
 import * as AuthSessions from "#actors/behaviour/auth-sessions.ts"
+import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import * as AuthUsers from "#actors/behaviour/auth-users.ts"
@@ -48,14 +49,15 @@ import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { CameraStore } from "#actors/store/camera.ts"
-import { EventStore } from "#actors/store/event.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
+import { EventStore } from "#actors/store/event.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
+import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
 import { drivers } from "#media/drivers/registry.ts"
@@ -63,13 +65,14 @@ import * as Hls from "#media/hls/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
-import { Console, Effect, Layer, Redacted } from "effect"
+import { Console, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { HttpServer } from "effect/http"
-import { readSettings, type Settings } from "./config.ts"
+import { readSettings, servesTls, type Settings } from "./config.ts"
 import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
 import { captureHealth, storageHealth } from "./health.ts"
 import * as Hardware from "./host/hardware.ts"
+import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
 import * as Telemetry from "./telemetry.ts"
 import { version } from "./version.ts"
@@ -162,6 +165,7 @@ const control = (settings: Settings) => {
         auditLogLayer({ headsPath: `${settings.dataDir}/audit-heads.jsonl` }),
         managementIpsLayer,
         smtpLayer,
+        secondFactorsLayer,
       ),
     ),
     Layer.provideMerge(
@@ -184,21 +188,40 @@ const reporters = Layer.effectDiscard(Effect.gen(function*() {
   yield* health.register(yield* captureHealth)
 }))
 
+/** What HTTPS is served with; its fingerprint is what a person compares when a browser asks whether to trust it. */
+const certificate = Effect.fnUntraced(function*(settings: Settings) {
+  const { dataDir: dataFolder, httpHost: host, tlsCertificate, tlsKey } = settings
+  const files = tlsCertificate === "" ? null : { certificate: tlsCertificate, privateKey: tlsKey }
+  const source = yield* servingCertificate({ dataFolder, host, files })
+  const { fingerprint } = yield* SubscriptionRef.get(source)
+  yield* Effect.logInfo(`The certificate of this node has the SHA-256 fingerprint ${fingerprint}`)
+  return source
+})
+
 /** (b) what serves from the first second. */
 const http = (settings: Settings) => {
   const health = Layer.unwrap(
     Effect.map(NodeIdentity, ({ nodeId }) =>
       healthLayer({ version: "1", releaseId: version, serviceId: nodeId, description: settings.nodeName })),
   )
-  return serverLayer({
-    host: settings.httpHost,
-    port: settings.httpPort,
-    trustedProxies: settings.trustedProxies,
-    dashboard: dashboardFolder,
-    graceMs,
-    requestTimeoutMs: settings.requestTimeoutMs,
-    maxBodyBytes: settings.maxBodyBytes,
-  }).pipe(Layer.provideMerge(reporters), Layer.provide([LateServices, Hls.layer]), Layer.provideMerge(health))
+  const server = (tls: CertificateSource | null) =>
+    serverLayer({
+      host: settings.httpHost,
+      port: settings.httpPort,
+      tls,
+      corsOrigins: settings.corsOrigins,
+      trustedProxies: settings.trustedProxies,
+      dashboard: dashboardFolder,
+      graceMs,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      maxBodyBytes: settings.maxBodyBytes,
+    })
+  const served = Layer.unwrap(Effect.map(servesTls(settings) ? certificate(settings) : Effect.succeed(null), server))
+  return served.pipe(
+    Layer.provideMerge(reporters),
+    Layer.provide([LateServices, Hls.layer]),
+    Layer.provideMerge(health),
+  )
 }
 
 const ready = (settings: Settings) =>
@@ -206,7 +229,9 @@ const ready = (settings: Settings) =>
     const { address } = yield* HttpServer.HttpServer
     const port = address._tag === "UnixPathAddress" ? settings.httpPort : address.port
     yield* Effect.logInfo(
-      `Nightjar ${version} serves http://${settings.httpHost}:${port} (data in ${settings.dataDir})`,
+      `Nightjar ${version} serves ${
+        servesTls(settings) ? "https" : "http"
+      }://${settings.httpHost}:${port} (data in ${settings.dataDir})`,
     )
   })
 

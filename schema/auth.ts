@@ -93,6 +93,8 @@ export const PublicAuthConfig = Schema.Struct({
   sessionSeconds: Schema.Int,
   /** Name of the cookie that holds a browser's refresh token. */
   refreshCookie: Schema.String,
+  /** SHA-256 of the certificate that this node serves HTTPS with; `null` where it serves clear text. */
+  tlsFingerprint: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "PublicAuthConfig" })
 export type PublicAuthConfig = typeof PublicAuthConfig.Type
 

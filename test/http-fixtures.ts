@@ -1,16 +1,17 @@
 /** Services without a database, for tests of the HTTP floor. */
 import { healthLayer } from "#actors/behaviour/health.ts"
+import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
+import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
-import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
-import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { Notifications } from "#actors/protocol/notification.ts"
+import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -119,6 +120,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Sessions),
   unaskedService(ManagementIps),
   unaskedService(Smtp),
+  unaskedService(SecondFactors),
   anywhere,
 )
 
@@ -154,6 +156,8 @@ export const testHealth = healthLayer({ version: "1", releaseId: "0.0.0", servic
 export const serverOptions: ServerOptions = {
   host: "127.0.0.1",
   port: 0,
+  tls: null,
+  corsOrigins: [],
   trustedProxies: [],
   dashboard: null,
   graceMs: 500,
@@ -162,7 +166,11 @@ export const serverOptions: ServerOptions = {
 }
 
 /** The whole HTTP floor without a socket: a function from `Request` to `Response`. */
-export const webHandler = (options: Partial<ServerOptions> = {}) =>
+export const webHandler = (
+  options: Partial<ServerOptions> = {},
+  /** Services that a test does ask. */
+  asked: Layer.Layer<never> | Layer.Layer<unknown> = Layer.empty,
+) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() =>
@@ -175,6 +183,7 @@ export const webHandler = (options: Partial<ServerOptions> = {}) =>
               testHealth,
               unaskedServices,
               NodeHttpServer.layerHttpServices,
+              asked as Layer.Layer<never>,
             ]),
             Layer.provideMerge(Logger.layer([])),
           ),

@@ -3,22 +3,15 @@
  *
  * Invariants
  * 1. A refresh token that comes a second time ends its session: one of the two who hold it stole it (RFC 9700, section 4.14).
- * 2. Every password check, also those of a signed-in user, counts against the throttle of the account and of the address.
+ * 2. Every password check, also those of a signed-in user, counts against the throttle (`auth-authenticate.ts`).
  * 3. A session that ends is refused on this node before the call answers, on the others within moments (`Trust`).
  * 4. Rules of passwords, locks and sessions are read from the security settings for each call.
  */
 import { Trust } from "#actors/protocol/auth-trust.ts"
-import { AccessTokens, Auth, type Caller, type SignedIn, type TokenTrust } from "#actors/protocol/auth.ts"
+import { AccessTokens, Auth, type SignedIn, type TokenTrust } from "#actors/protocol/auth.ts"
 import { RoleReach } from "#actors/protocol/permission.ts"
 import { type SecuritySettings, SessionLimitReached } from "#schema/auth-security.ts"
-import {
-  InvalidCredentials,
-  InvalidRefreshToken,
-  type Profile,
-  type PublicJwk,
-  SignInLocked,
-  UsernameTaken,
-} from "#schema/auth.ts"
+import { InvalidCredentials, InvalidRefreshToken, type Profile, type PublicJwk, UsernameTaken } from "#schema/auth.ts"
 import { type EpochMs, UserId } from "#schema/common.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { Unauthenticated, VersionConflict } from "#schema/problem.ts"
@@ -32,10 +25,10 @@ import { answered } from "../store/answer.ts"
 import { AuthRolesStore } from "../store/auth-roles.ts"
 import { AuthSecurityStore } from "../store/auth-security.ts"
 import { AuthSessionsStore } from "../store/auth-sessions.ts"
-import { accountSubject, addressSubject, AuthThrottleStore } from "../store/auth-throttle.ts"
 import { AuthTrustStore } from "../store/auth-trust.ts"
 import { AuthUsersStore, type UserRow } from "../store/auth-users.ts"
 import { AuthStore } from "../store/auth.ts"
+import { makeAuthenticate } from "./auth-authenticate.ts"
 import { makeKeyRing, signAccessToken } from "./auth-keys.ts"
 import { makeLicensed } from "./auth-license.ts"
 import { Passwords, randomPassword } from "./auth-passwords.ts"
@@ -82,7 +75,6 @@ const makeStores = Effect.all({
   roles: AuthRolesStore,
   sessions: AuthSessionsStore,
   security: AuthSecurityStore,
-  throttle: AuthThrottleStore,
   trusted: AuthTrustStore,
 })
 type Stores = Effect.Success<typeof makeStores>
@@ -132,40 +124,6 @@ const makeSigning = Effect.fnUntraced(function*(stores: Stores) {
   return { readTrust, sign, maintainKeys: Effect.provideService(ring.maintain, Vault, vault) }
 })
 
-/** Checks of passwords, and what becomes of one that is right. */
-const makeAuthenticate = (stores: Stores, passwords: Passwords["Service"]) =>
-  /** The user whose name and password these are. */
-  Effect.fnUntraced(
-    function*(
-      credentials: { readonly username: string; readonly password: Redacted.Redacted },
-      caller: Caller,
-      settings: SecuritySettings,
-    ) {
-      const { password, username } = credentials
-      const nowMs = yield* Clock.currentTimeMillis
-      const account = accountSubject(username)
-      const address = addressSubject(caller.address)
-      const waits = { firstMs: settings.lockoutFirstSeconds * 1000, longestMs: settings.lockoutMaxSeconds * 1000 }
-      const lockedUntil = yield* stores.throttle.begin(
-        [
-          { subject: account, free: settings.lockoutAccountFailures },
-          ...(address === null ? [] : [{ subject: address, free: settings.lockoutAddressFailures }]),
-        ],
-        waits,
-        nowMs,
-      )
-      if (lockedUntil !== null) {
-        return yield* new SignInLocked({ retryAfterSeconds: Math.ceil((lockedUntil - nowMs) / 1000) })
-      }
-      const user = yield* stores.auth.users.byName(username)
-      const { matches, outdated } = yield* passwords.verify(password, user?.passwordHash ?? null)
-      if (!matches || user === null || !user.enabled) return yield* new InvalidCredentials()
-      yield* stores.throttle.succeed(account, address, nowMs)
-      if (outdated) yield* stores.auth.users.rehash(user.id, user.passwordHash, yield* passwords.hash(password))
-      return user
-    },
-  )
-
 const makeFirstStart = Effect.fnUntraced(
   function*(stores: Stores, passwords: Passwords["Service"], options: AuthOptions) {
     yield* stores.roles.seed(Object.entries(builtInRoles).map(([name, role]) => ({ name, ...role })))
@@ -195,7 +153,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const signing = yield* makeSigning(stores)
   const endSessions = yield* makeEndSessions
   const licensed = yield* makeLicensed
-  const authenticate = makeAuthenticate(stores, passwords)
+  const authenticate = yield* makeAuthenticate
   const { security, sessions, users } = stores
 
   const issue = Effect.fnUntraced(
@@ -231,7 +189,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
   const service = Auth.of({
     login: Effect.fnUntraced(function*(credentials, caller) {
       const settings = yield* security.read
-      const user = yield* authenticate(credentials, caller, settings)
+      const user = yield* authenticate.whole(credentials, caller, settings)
       yield* licensed(user)
       const id = yield* uuid7
       const refreshToken = randomSecret()
@@ -277,7 +235,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
     changeUsername: Effect.fnUntraced(function*(who, change, caller) {
       const user = yield* self(who)
       const credentials = { username: user.username, password: change.password }
-      yield* authenticate(credentials, caller, yield* security.read)
+      yield* authenticate.password(credentials, caller, yield* security.read)
       yield* users.set(user.id, { username: change.username }, null).pipe(
         Effect.catchIf((error) =>
           error.reason._tag === "UniqueViolation", () =>
@@ -288,7 +246,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
     changePassword: Effect.fnUntraced(function*(who, change, caller) {
       const user = yield* self(who)
       const settings = yield* security.read
-      yield* authenticate({ username: user.username, password: change.current }, caller, settings)
+      yield* authenticate.password({ username: user.username, password: change.current }, caller, settings)
       const owner = { username: user.username, before: yield* users.passwords(user.id, settings.passwordHistory) }
       yield* checkNewPassword(passwords, change.next, owner, settings)
       const hash = yield* passwords.hash(change.next)

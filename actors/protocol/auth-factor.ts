@@ -11,6 +11,7 @@ import type {
   RecoveryCodes,
   SecondFactorAbsent,
   SecondFactorActive,
+  SecondFactorRequired,
   SecondFactorState,
 } from "#schema/auth-factor.ts"
 import type { UserNotFound } from "#schema/auth-users.ts"
@@ -47,13 +48,13 @@ export class SecondFactors extends Context.Service<SecondFactors, {
     who: UserPrincipal,
     proof: FactorProof & { readonly password: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<void, Proven | InvalidSecondFactor | SecondFactorAbsent>
+  ) => Effect.Effect<void, Proven | SecondFactorRequired | InvalidSecondFactor | SecondFactorAbsent>
   /** The ones of before are worth nothing any more. */
   readonly renewCodes: (
     who: UserPrincipal,
     proof: FactorProof & { readonly password: Redacted.Redacted },
     caller: Caller,
-  ) => Effect.Effect<RecoveryCodes, Proven | InvalidSecondFactor | SecondFactorAbsent>
+  ) => Effect.Effect<RecoveryCodes, Proven | SecondFactorRequired | InvalidSecondFactor | SecondFactorAbsent>
   /** Takes it off somebody else, who lost it. */
   readonly reset: (
     who: UserPrincipal,

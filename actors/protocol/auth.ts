@@ -6,6 +6,7 @@
  *    verifies while PostgreSQL is away. {@link Auth} needs PostgreSQL and comes late.
  * 2. A session that is ended on this node is refused at once, one that is ended on another node within seconds.
  */
+import type { InvalidSecondFactor, SecondFactorRequired } from "#schema/auth-factor.ts"
 import type { PasswordRefused, SecuritySettings, SessionLimitReached } from "#schema/auth-security.ts"
 import type {
   InvalidCredentials,
@@ -74,12 +75,21 @@ export interface SignedIn {
 }
 
 export class Auth extends Context.Service<Auth, {
-  readonly login: (
-    credentials: { readonly username: string; readonly password: Redacted.Redacted },
-    caller: Caller,
-  ) => Effect.Effect<
+  readonly login: (credentials: {
+    readonly username: string
+    readonly password: Redacted.Redacted
+    /** Code of the second factor. */
+    readonly otp?: Redacted.Redacted
+    readonly recoveryCode?: Redacted.Redacted
+  }, caller: Caller) => Effect.Effect<
     SignedIn,
-    InvalidCredentials | SignInLocked | SessionLimitReached | LicenseRestricted | DependencyUnavailable
+    | InvalidCredentials
+    | SecondFactorRequired
+    | InvalidSecondFactor
+    | SignInLocked
+    | SessionLimitReached
+    | LicenseRestricted
+    | DependencyUnavailable
   >
   /** Rotates: the given token is used up. One that was used before ends its session. */
   readonly refresh: (

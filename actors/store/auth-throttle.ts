@@ -86,6 +86,11 @@ export const AuthThrottleStore = Effect.map(SqlClient.SqlClient, (sql) => ({
         UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${new Date(nowMs)}
         WHERE subject = ${address ?? ""}`,
     ], { discard: true }),
+  /** The attempt was neither right nor wrong: it gives back its own count. */
+  forgive: (subjects: ReadonlyArray<string>, nowMs: EpochMs) =>
+    sql`
+      UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${new Date(nowMs)}
+      WHERE subject IN ${sql.in(subjects)}`,
   /** Until when subjects are locked (epoch ms); those that are not are not among them. */
   locked: (subjects: ReadonlyArray<string>, nowMs: EpochMs) =>
     subjects.length === 0 ?

@@ -1,5 +1,16 @@
 /** The auth service: which addresses may administer, the mail server, the second factor. */
 import {
+  Enrolment,
+  InvalidSecondFactor,
+  OneTimeCode,
+  RecoveryCode,
+  RecoveryCodes,
+  SecondFactorAbsent,
+  SecondFactorActive,
+  SecondFactorRequired,
+  SecondFactorState,
+} from "#schema/auth-factor.ts"
+import {
   IpCheck,
   ManagementIp,
   ManagementIpId,
@@ -11,17 +22,24 @@ import {
   WouldLockOut,
 } from "#schema/auth-network.ts"
 import { SmtpSettings, SmtpSettingsUpdate, SmtpTest, SmtpTestResult } from "#schema/auth-smtp.ts"
-import { Page } from "#schema/common.ts"
+import { UserNotFound } from "#schema/auth-users.ts"
+import { InvalidCredentials, SignInLocked } from "#schema/auth.ts"
+import { Page, UserId } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { created, extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/auth/api/v1"
 const doc = (summary: string, description?: string) =>
   OpenApi.annotations(description === undefined ? { summary } : { summary, description })
+
+/** Anything that may be a password; judged by comparing only. */
+const givenPassword = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1024)).pipe(
+  Schema.RedactedFromValue,
+)
 
 const id = { id: ManagementIpId }
 const lockOut = "A change that would lock its author out is refused (409 `would_lock_out`) unless `force` is true."
@@ -71,6 +89,59 @@ const ips = [
     ),
 ] as const
 
+const factor = `${base}/auth/second-factor`
+const proof = {
+  password: givenPassword,
+  otp: Schema.optionalKey(OneTimeCode),
+  recoveryCode: Schema.optionalKey(RecoveryCode),
+}
+
+const secondFactor = [
+  HttpApiEndpoint.get("secondFactor", factor, { success: SecondFactorState })
+    .annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(doc("Get the own second factor")),
+  HttpApiEndpoint.post("enrolSecondFactor", `${factor}/enrol`, {
+    payload: Schema.Struct({ password: givenPassword }),
+    success: Enrolment,
+    error: problems(InvalidCredentials, SignInLocked, SecondFactorActive),
+  }).annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Enrol a second factor",
+      "A secret for an authenticator app (TOTP, RFC 6238), shown once. It is not asked for before it was confirmed by a code.",
+    ),
+  ),
+  HttpApiEndpoint.post("confirmSecondFactor", `${factor}/confirm`, {
+    payload: Schema.Struct({ otp: OneTimeCode }),
+    success: RecoveryCodes,
+    error: problems(InvalidSecondFactor, SignInLocked, InvalidCredentials, SecondFactorAbsent, SecondFactorActive),
+  }).annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(
+    doc("Confirm the second factor", "From now on sign-ins ask for it. Answers ten recovery codes, shown once."),
+  ),
+  HttpApiEndpoint.post("disableSecondFactor", `${factor}/disable`, {
+    payload: Schema.Struct(proof),
+    success: HttpApiSchema.NoContent,
+    error: problems(InvalidCredentials, SecondFactorRequired, InvalidSecondFactor, SignInLocked, SecondFactorAbsent),
+  }).annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(
+    doc("Take off the second factor", "Needs the password, and a code or a recovery code."),
+  ),
+  HttpApiEndpoint.post("renewRecoveryCodes", `${factor}/recovery-codes`, {
+    payload: Schema.Struct(proof),
+    success: RecoveryCodes,
+    error: problems(InvalidCredentials, SecondFactorRequired, InvalidSecondFactor, SignInLocked, SecondFactorAbsent),
+  }).annotateMerge(access("signedIn")).annotateMerge(extension).annotateMerge(
+    doc("Renew the recovery codes", "The ones of before are worth nothing any more."),
+  ),
+  HttpApiEndpoint.delete("resetSecondFactor", `${base}/users/:id/second-factor`, {
+    params: { id: UserId },
+    success: HttpApiSchema.NoContent,
+    error: problems(UserNotFound),
+  }).annotateMerge(access("user:write")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Take off the second factor of a user",
+      "For somebody who lost it. The own one is taken off with password and code.",
+    ),
+  ),
+] as const
+
 const smtp = [
   HttpApiEndpoint.get("smtpSettings", `${base}/settings/smtp`, { success: versioned(SmtpSettings) })
     .annotateMerge(access("system:read")).annotateMerge(
@@ -101,11 +172,12 @@ const smtp = [
 
 export class NetworkGroup extends HttpApiGroup.make("network")
   .add(...ips)
+  .add(...secondFactor)
   .add(...smtp)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({
     title: "Network",
-    description: "Which addresses may administer, the mail server.",
+    description: "Which addresses may administer, the second factor, the mail server.",
   }))
 {}

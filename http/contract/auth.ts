@@ -2,6 +2,7 @@
  * The auth service: signing in and out, the own session and profile, the key set. Users are managed in `auth-users.ts`, roles,
  * rules and sessions in `auth-security.ts`.
  */
+import { InvalidSecondFactor, OneTimeCode, RecoveryCode, SecondFactorRequired } from "#schema/auth-factor.ts"
 import { PasswordRefused, SessionLimitReached } from "#schema/auth-security.ts"
 import {
   InvalidCredentials,
@@ -23,7 +24,7 @@ import { VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { ifMatch, versioned } from "./conventions.ts"
+import { audited, ifMatch, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 /** Anything that may be a password; judged by comparing only. */
@@ -37,6 +38,9 @@ const LoginBody = Schema.Struct({
   password: givenPassword,
   /** Browsers: keep the refresh token in an `HttpOnly; SameSite=Strict` cookie instead of the answer. */
   cookie: Schema.optionalKey(Schema.Boolean),
+  /** Code of the second factor, where one is active; or else `recoveryCode`. */
+  otp: Schema.optionalKey(OneTimeCode),
+  recoveryCode: Schema.optionalKey(RecoveryCode),
 })
 
 /** Without `refreshToken` the cookie is taken. */
@@ -57,8 +61,15 @@ const session = [
   HttpApiEndpoint.post("login", "/auth/api/v1/auth/login", {
     payload: LoginBody,
     success: tokenAnswer,
-    error: problems(InvalidCredentials, SignInLocked, SessionLimitReached, LicenseRestricted),
-  }).annotateMerge(access("public")).annotateMerge(
+    error: problems(
+      InvalidCredentials,
+      SecondFactorRequired,
+      InvalidSecondFactor,
+      SignInLocked,
+      SessionLimitReached,
+      LicenseRestricted,
+    ),
+  }).annotateMerge(access("public")).annotateMerge(audited("signIn")).annotateMerge(
     doc(
       "Log in",
       "Failures make the account and the address wait for a growing time; the answer is then 429 with Retry-After. A user " +
@@ -70,7 +81,7 @@ const session = [
     payload: RefreshBody,
     success: tokenAnswer,
     error: problems(InvalidRefreshToken),
-  }).annotateMerge(access("public")).annotateMerge(
+  }).annotateMerge(access("public")).annotateMerge(audited("none")).annotateMerge(
     doc(
       "Refresh token",
       "The refresh token is used up and a new one given. One that comes a second time ends the session.",
@@ -79,11 +90,11 @@ const session = [
   // A browser hides `Set-Cookie` from scripts, so to a client the header may be missing.
   HttpApiEndpoint.post("logout", "/auth/api/v1/auth/logout", {
     success: HttpApiSchema.WithHeaders(HttpApiSchema.NoContent, { "set-cookie": Schema.optionalKey(Schema.String) }),
-  }).annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(
+  }).annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(audited("signOut")).annotateMerge(
     doc("Log out", "Ends the session: its tokens are refused from now on."),
   ),
   HttpApiEndpoint.post("heartbeat", "/auth/api/v1/auth/heartbeat", { success: SessionState })
-    .annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(
+    .annotateMerge(access("signedIn", { beforePasswordChange: true })).annotateMerge(audited("none")).annotateMerge(
       doc("Session heartbeat", "Begins the session's idle time anew; it never lives beyond its longest life."),
     ),
 ] as const

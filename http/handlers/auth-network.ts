@@ -1,9 +1,13 @@
 /** Handlers of the network group. */
+import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
+import type { Caller } from "#actors/protocol/auth.ts"
 import type { CallOrigin } from "#schema/auth-network.ts"
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { currentUser } from "../contract/access.ts"
 import { NetworkGroup } from "../contract/auth-network.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
@@ -13,6 +17,11 @@ const origin: Effect.Effect<CallOrigin> = Effect.map(
   (info) => ({ address: info?.address ?? "", proxied: info?.proxied ?? true }),
 )
 
+const caller: Effect.Effect<Caller, never, HttpServerRequest.HttpServerRequest> = Effect.gen(function*() {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return { address: (yield* origin).address, userAgent: request.headers["user-agent"] ?? "" }
+})
+
 export const NetworkHandlers = HttpApiBuilder.group(
   nightjar.add(NetworkGroup),
   "network",
@@ -20,6 +29,7 @@ export const NetworkHandlers = HttpApiBuilder.group(
     const ips = yield* ManagementIps
     const management = yield* ManagementAccess
     const smtp = yield* Smtp
+    const factors = yield* SecondFactors
     return handlers
       .handle("ips", ({ query }) => ips.list(pageRequest(query)))
       .handle(
@@ -44,6 +54,37 @@ export const NetworkHandlers = HttpApiBuilder.group(
         }),
       )
       .handle("ipCheck", () => Effect.flatMap(origin, management.check))
+      .handle("secondFactor", () => Effect.flatMap(currentUser, factors.state))
+      .handle(
+        "enrolSecondFactor",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* factors.enrol(yield* currentUser, payload.password, yield* caller)
+        }),
+      )
+      .handle(
+        "confirmSecondFactor",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* factors.confirm(yield* currentUser, payload.otp, yield* caller)
+        }),
+      )
+      .handle(
+        "disableSecondFactor",
+        Effect.fnUntraced(function*({ payload }) {
+          yield* factors.disable(yield* currentUser, payload, yield* caller)
+        }),
+      )
+      .handle(
+        "renewRecoveryCodes",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* factors.renewCodes(yield* currentUser, payload, yield* caller)
+        }),
+      )
+      .handle(
+        "resetSecondFactor",
+        Effect.fnUntraced(function*({ params }) {
+          yield* factors.reset(yield* currentUser, params.id)
+        }),
+      )
       .handle("smtpSettings", () => Effect.map(smtp.settings(), withVersion))
       .handle(
         "updateSmtpSettings",

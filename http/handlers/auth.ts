@@ -16,6 +16,8 @@ import { AuthGroup } from "../contract/auth.ts"
 import { expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 import { fromOwnPage } from "../server-cors.ts"
+import { ServedFingerprint } from "../server-tls.ts"
+import { auditActor, auditDetail } from "./http-audit.ts"
 
 const caller: Effect.Effect<Caller, never, HttpServerRequest.HttpServerRequest> = Effect.gen(function*() {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -55,13 +57,14 @@ const cookieToken = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request
     Effect.succeed(Redacted.make(value))
 })
 
-const publicConfig = (settings: SecuritySettings) => ({
+const publicConfig = (settings: SecuritySettings, tlsFingerprint: string | null) => ({
   passwordMinLength: settings.passwordMinLength,
   passwordMaxLength,
   accessTokenSeconds: lifetimes.accessToken,
   sessionIdleSeconds: settings.sessionIdleMinutes * 60,
   sessionSeconds: settings.sessionMaxHours * 3600,
   refreshCookie,
+  tlsFingerprint,
 })
 
 export const AuthHandlers = HttpApiBuilder.group(
@@ -70,11 +73,15 @@ export const AuthHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const auth = yield* Auth
     const tokens = yield* AccessTokens
+    const fingerprint = yield* ServedFingerprint
     return handlers
       .handle(
         "login",
         Effect.fnUntraced(function*({ payload }) {
-          return yield* answer(yield* auth.login(payload, yield* caller), payload.cookie ?? false)
+          yield* auditDetail({ username: payload.username.slice(0, 64) })
+          const signedIn = yield* auth.login(payload, yield* caller)
+          yield* auditActor({ id: signedIn.user.id, name: signedIn.user.username, sessionId: null })
+          return yield* answer(signedIn, payload.cookie ?? false)
         }),
       )
       .handle(
@@ -114,7 +121,7 @@ export const AuthHandlers = HttpApiBuilder.group(
           yield* auth.changePassword(yield* currentUser, change, yield* caller)
         }),
       )
-      .handle("config", () => Effect.map(tokens.settings, publicConfig))
+      .handle("config", () => Effect.zipWith(tokens.settings, fingerprint, publicConfig))
       .handle("jwks", () =>
         Effect.map(tokens.jwks, (body) =>
           HttpApiSchema.withHeaders({ body, headers: { "cache-control": "public, max-age=60" } })))

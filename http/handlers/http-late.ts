@@ -3,6 +3,7 @@
  * the first second. A slice adds its service here.
  */
 import { AuditLog } from "#actors/protocol/auth-audit.ts"
+import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
@@ -12,8 +13,8 @@ import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
-import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { Notifications } from "#actors/protocol/notification.ts"
+import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -29,6 +30,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Notifications),
   lateLayer(ManagementIps),
   lateLayer(Smtp),
+  lateLayer(SecondFactors),
   lateLayer(Idempotency),
   lateLayer(License),
   lateLayer(Cameras),
