@@ -1,6 +1,8 @@
 /** Cameras: status, assignments, stream tokens. No database. */
+import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import * as Access from "#actors/behaviour/camera-access.ts"
 import { compose } from "#actors/behaviour/camera-assignment.ts"
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
@@ -121,7 +123,24 @@ describe("stream tokens", () => {
     ofCameras: () => Effect.succeed([plan]),
     strangers: () => Effect.succeed(new Set()),
   })
-  const layer = Access.layer.pipe(Layer.provide([cameras, identity, replays, planned]))
+  const layer = Access.layer.pipe(
+    Layer.provide([cameras, identity, replays, planned]),
+    Layer.provideMerge(AccessTokensLive),
+  )
+
+  it.effect("end with the session they were given in", () =>
+    Effect.gen(function*() {
+      const access = yield* StreamAccess
+      const tokens = yield* AccessTokens
+      const viewer = principal("viewer")
+      const token = Redacted.make((yield* access.token(streamId, viewer)).token)
+      yield* tokens.endSession("0190163d-8694-7395-8ad4-5b8a3f3d0aff")
+      assert.strictEqual((yield* access.verify(token)).sessionId, viewer.sessionId)
+      yield* tokens.endSession(viewer.sessionId)
+      assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
+      yield* TestClock.adjust("4 minutes")
+      assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
+    }).pipe(Effect.provide(layer)))
 
   it.effect("open one stream for one session, for five minutes", () =>
     Effect.gen(function*() {
@@ -163,5 +182,9 @@ describe("stream tokens", () => {
       const access = yield* StreamAccess
       const path = yield* access.mediaPath(streamId, { ...principal("viewer"), grants: [] })
       assert.isNull(path.hlsUrl)
-    }).pipe(Effect.provide(Access.layer.pipe(Layer.provide([cameras, identity, unaskedService(Replays), planned])))))
+    }).pipe(
+      Effect.provide(
+        Access.layer.pipe(Layer.provide([cameras, identity, unaskedService(Replays), planned, AccessTokensLive])),
+      ),
+    ))
 })

@@ -2,6 +2,8 @@
 import { layer as entityLayer } from "#actors/behaviour/replay-entity.ts"
 import { layer as replaysLayer } from "#actors/behaviour/replay.ts"
 import { layer as searchLayer } from "#actors/behaviour/search.ts"
+import { Sessions } from "#actors/protocol/auth-users.ts"
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -58,10 +60,24 @@ export interface ReplayWorld {
   hanging: boolean
   /** Reads of sessions so far. */
   reads: number
+  /** Sign-ins that have ended as the tables say it, and as this node has heard. */
+  readonly endedSignIns: { readonly written: Set<string>; readonly heard: Set<string> }
   readonly rows: Map<string, ReplaySessionRow>
 }
 
-export const newWorld = (): ReplayWorld => ({ away: false, hanging: false, reads: 0, rows: new Map() })
+export const newWorld = (): ReplayWorld => ({
+  away: false,
+  hanging: false,
+  reads: 0,
+  endedSignIns: { written: new Set(), heard: new Set() },
+  rows: new Map(),
+})
+
+const signIns = ({ endedSignIns }: ReplayWorld) =>
+  Layer.mergeAll(
+    Layer.mock(Sessions, { isLive: (id) => Effect.sync(() => !endedSignIns.written.has(id)) }),
+    Layer.mock(AccessTokens, { hasEnded: (id) => Effect.sync(() => endedSignIns.heard.has(id)) }),
+  )
 
 const memoryStore = (world: ReplayWorld) => {
   let config: ReplayConfig = { ...defaultReplayConfig, version: 1 }
@@ -151,7 +167,7 @@ export const oneRecording = (
 export const replayLayer = (world: ReplayWorld, clock: "test" | "real") =>
   replaysLayer.pipe(
     Layer.provideMerge(entityLayer),
-    Layer.provide([memoryStore(world), owning]),
+    Layer.provide([memoryStore(world), owning, signIns(world)]),
     Layer.provide(clock === "real" ? runner : runnerOnRealClock),
   )
 

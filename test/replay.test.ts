@@ -91,6 +91,29 @@ describe("sessions", () => {
     }).pipe(Effect.provide(service(world)))
   })
 
+  it.effect("go with their sign-in: at once where its end was heard of, soon where it was not", () => {
+    const world = newWorld()
+    return Effect.gen(function*() {
+      const replays = yield* Replays
+      const heard = yield* replays.open({ ...viewer, sessionId: "heard" }, ask())
+      const missed = yield* replays.open({ ...viewer, sessionId: "missed" }, ask())
+      const other = yield* replays.open(viewer, ask())
+      world.endedSignIns.heard.add("heard")
+      const revoked = { _tag: "ReplaySessionEnded", state: "revoked" }
+      assert.deepInclude(yield* Effect.flip(replays.grant(heard.sessionId)), revoked)
+      world.endedSignIns.written.add("heard").add("missed")
+      yield* replays.grant(missed.sessionId)
+      yield* TestClock.adjust(10_000)
+      assert.deepInclude(yield* Effect.flip(replays.grant(missed.sessionId)), revoked)
+      assert.strictEqual((yield* replays.session(missed.sessionId)).state, "revoked")
+      // Also where what was heard is forgotten after ten minutes.
+      world.endedSignIns.heard.clear()
+      yield* TestClock.adjust("15 minutes")
+      assert.deepInclude(yield* Effect.flip(replays.grant(heard.sessionId)), revoked)
+      assert.strictEqual((yield* replays.grant(other.sessionId)).loginSessionId, viewer.sessionId)
+    }).pipe(Effect.provide(service(world)))
+  })
+
   it.effect("play on while the database is away, until their time is over", () => {
     const world = newWorld()
     return Effect.gen(function*() {

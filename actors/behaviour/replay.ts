@@ -7,7 +7,11 @@
  * 2. A session shows what its maker was allowed to see when it was made; recording and interval never change.
  * 3. Known sessions are kept in memory for {@link freshMs}, and as long as the database is away, never beyond their end. A
  *    database that hangs holds a player up by {@link lookLimit} every {@link freshMs}, not longer.
+ * 4. A session goes with the sign-in that it was opened in: at once where this node knows that it ended, and within
+ *    {@link freshMs} of any later look where it did not hear of it.
  */
+import { Sessions } from "#actors/protocol/auth-users.ts"
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type NewReplaySession, type ReplayGrant, Replays, ReplaySessionActor } from "#actors/protocol/replay.ts"
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
@@ -168,7 +172,16 @@ const make = Effect.gen(function*() {
   const recordings = yield* Recordings
   const clientOf = yield* ReplaySessionActor.client
   const open = yield* makeOpen
+  const tokens = yield* AccessTokens
+  const sessions = yield* Sessions
   const memory = makeMemory()
+
+  /** As the tables say it: revoked, too, where the sign-in that it was opened in is over. */
+  const read = Effect.fnUntraced(function*(digest: string, nowMs: EpochMs) {
+    const row = yield* store.get(digest)
+    if (row === null || row.revokedAt !== null || (yield* sessions.isLive(row.loginSessionId))) return row
+    return { ...row, revokedAt: nowMs }
+  })
 
   /** The row as it is now; as it was known while the database is away. */
   const rowOf = Effect.fnUntraced(function*(id: ReplaySessionId, newest: boolean) {
@@ -177,8 +190,8 @@ const make = Effect.gen(function*() {
     const known = memory.get(digest)
     if (!newest && known !== undefined && nowMs < known.readAt + freshMs) return known.row
     const row = known === undefined ?
-      yield* store.get(digest) :
-      yield* atMost(store.get(digest), lookLimit).pipe(
+      yield* read(digest, nowMs) :
+      yield* atMost(read(digest, nowMs), lookLimit).pipe(
         Effect.map(Option.getOrElse(() => known.row)),
         Effect.catchTag("DependencyUnavailable", () => Effect.succeed(known.row)),
       )
@@ -205,7 +218,8 @@ const make = Effect.gen(function*() {
     }),
     grant: Effect.fnUntraced(function*(id) {
       const row = yield* rowOf(id, false)
-      const state = stateOf(row, yield* Clock.currentTimeMillis)
+      const over = yield* tokens.hasEnded(row.loginSessionId)
+      const state = over ? "revoked" : stateOf(row, yield* Clock.currentTimeMillis)
       if (state !== "active") return yield* new ReplaySessionEnded({ state })
       return row satisfies ReplayGrant
     }),
@@ -228,5 +242,9 @@ const make = Effect.gen(function*() {
   })
 })
 
-export const layer: Layer.Layer<Replays, never, ReplayStore | Recordings | Ownership | Sharding.Sharding> = Layer
+export const layer: Layer.Layer<
+  Replays,
+  never,
+  ReplayStore | Recordings | Ownership | Sharding.Sharding | AccessTokens | Sessions
+> = Layer
   .effect(Replays, make)

@@ -57,6 +57,8 @@ export const ReplaySessionActor = Entity.make("ReplaySession", [
 
 /** What whoever knows a session's id may read. */
 export interface ReplayGrant {
+  /** Media that are under way close when it ends. */
+  readonly loginSessionId: string
   readonly recordingId: RecordingId
   readonly recordingToken: RecordingToken
   readonly start: EpochMs
@@ -78,7 +80,7 @@ export class Replays extends Context.Service<Replays, {
   readonly session: (id: ReplaySessionId) => Answer<ReplaySession, ReplaySessionNotFound>
   /**
    * Asked for every playlist and every segment, so it is answered from memory: a session that was revoked on another node is
-   * refused within 10 s, and a known session keeps playing while the database is away.
+   * refused within 10 s, one whose sign-in ended within 2 s, and a known session keeps playing while the database is away.
    */
   readonly grant: (id: ReplaySessionId) => Answer<ReplayGrant, ReplaySessionNotFound | ReplaySessionEnded>
   /** Ends every session of a user; answers how many there were. */

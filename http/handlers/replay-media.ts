@@ -78,8 +78,8 @@ export const sendText = (text: string, headers: Headers.Input = {}) =>
     headers: Headers.merge(Headers.fromInput({ "cache-control": validated }), Headers.fromInput(headers)),
   })
 
-/** An initialization or a segment, whole or a range of it. */
-export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia) {
+/** An initialization or a segment, whole or a range of it. `until`: what is under way then is cut off. */
+export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia, until: Effect.Effect<void>) {
   const { headers, method } = yield* request
   const tag = `"${media.etag}"`
   const common = { etag: tag, "cache-control": immutable, "accept-ranges": "bytes" }
@@ -93,7 +93,9 @@ export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia) {
     })
   }
   const { from, to } = range ?? { from: 0, to: media.bytes }
-  const body = method === "HEAD" ? Stream.empty : media.read(from, to)
+  // An interrupted body closes its connection; one that merely ended early would let the player wait for the rest.
+  const cutOff = Effect.andThen(until, Effect.interrupt)
+  const body = method === "HEAD" ? Stream.empty : Stream.interruptWhen(media.read(from, to), cutOff)
   return HttpServerResponse.stream(body, {
     status: range === null ? 200 : 206,
     contentType: media.contentType,

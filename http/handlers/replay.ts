@@ -1,4 +1,5 @@
 /** Handlers of the replay group: sessions from {@link Replays}, playlists and media from the door to HLS. */
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplayGrant, Replays } from "#actors/protocol/replay.ts"
 import { Hls, type HlsSource } from "#media/hls.ts"
@@ -42,6 +43,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
     const recordings = yield* Recordings
     const hls = yield* Hls
     const guard = yield* makeGuard
+    const tokens = yield* AccessTokens
 
     const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(replays.grant(id), sourceOf)
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */
@@ -86,7 +88,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
         Effect.gen(function*() {
           const grant = yield* replays.grant(params.sessionId)
           const found = yield* hls.resource(sourceOf(grant), params.filename)
-          if (found.kind === "media") return yield* sendMedia(found)
+          if (found.kind === "media") return yield* sendMedia(found, tokens.untilEnded(grant.loginSessionId))
           return sendText(found.render(yield* gaps(grant, found.interval)))
         }).pipe(Effect.catchTag("StorageError", diskTrouble)))
   }),
