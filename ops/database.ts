@@ -38,18 +38,23 @@ export const layerClient = (
 
 const folder = new URL("../actors/store/migrations/", import.meta.url)
 
+const migrationName = /^\d{4}_[a-z-]+\.ts$/
+
+/** A file whose name the loader does not know would be left out without a word. */
+const named = (name: string): Effect.Effect<string, Migrator.MigrationError> =>
+  migrationName.test(name) ?
+    Effect.succeed(name) :
+    Effect.fail(new Migrator.MigrationError({ kind: "ImportError", message: `${name} is no name of a migration` }))
+
 /** Every `NNNN_<slice>.ts` of the migrations folder; each exports by default an effect over `SqlClient`. */
 const loader: Migrator.Loader = Effect.tryPromise({
   try: () => readdir(folder),
   catch: (cause) =>
     new Migrator.MigrationError({ kind: "ImportError", message: "The migrations cannot be listed", cause }),
 }).pipe(
+  Effect.flatMap((names) => Effect.forEach(names.filter((name) => name.endsWith(".ts")), named)),
   Effect.flatMap((names) =>
-    Migrator.fromGlob(Object.fromEntries(
-      names.filter((name) => /^\d{4}_[a-z-]+\.ts$/.test(name)).map((name) => [name, () =>
-        import(new URL(name, folder).href)]
-      ),
-    ))
+    Migrator.fromGlob(Object.fromEntries(names.map((name) => [name, () => import(new URL(name, folder).href)])))
   ),
 )
 
