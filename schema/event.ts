@@ -201,6 +201,25 @@ export const eventTypes = {
     notify: true,
     data: Schema.Struct({ username: Schema.String, address: Schema.String, retryAfterSeconds: Schema.Int }),
   },
+  "popup.raised": {
+    title: "Popup",
+    description: "A popup rule tells its recipients of an event; `sound` and `colour` are those of the rule",
+    severity: "info",
+    permission: "notification:read",
+    // The event that it tells of is the notification.
+    notify: false,
+    data: Schema.Struct({
+      ruleId: Schema.String,
+      rule: Schema.String,
+      sound: Schema.NullOr(Schema.String),
+      colour: Schema.NullOr(Schema.String),
+      title: Schema.String,
+      text: Schema.String,
+      eventId: Schema.String,
+      eventType: Schema.String,
+      test: Schema.Boolean,
+    }),
+  },
   "session.terminated": {
     title: "Session ended",
     description: "A session was ended by somebody or by a rule; `reason` says which",

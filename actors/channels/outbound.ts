@@ -21,7 +21,11 @@ export interface OutboundRequest {
   readonly body: string | Uint8Array
   readonly timeoutMs: number
   readonly maxAnswerBytes: number
+  /** `internet`: not to addresses of private networks or of this machine, for addresses that are not an administrator's choice. */
+  readonly network?: Network
 }
+
+export type Network = "any" | "internet"
 
 export interface OutboundAnswer {
   readonly status: number
@@ -57,18 +61,29 @@ forbidden.addSubnet("fe80::", 10, "ipv6") // link-local (RFC 4291)
 forbidden.addAddress("fd00:ec2::254", "ipv6") // metadata of Amazon
 forbidden.addSubnet("ff00::", 8, "ipv6")
 
+const inside = new BlockList()
+inside.addSubnet("10.0.0.0", 8, "ipv4")
+inside.addSubnet("172.16.0.0", 12, "ipv4")
+inside.addSubnet("192.168.0.0", 16, "ipv4")
+inside.addSubnet("127.0.0.0", 8, "ipv4")
+inside.addSubnet("100.64.0.0", 10, "ipv4") // shared address space (RFC 6598)
+inside.addAddress("::1", "ipv6")
+inside.addSubnet("fc00::", 7, "ipv6") // unique local (RFC 4193)
+
 /** Nothing is ever sent to such an address. An IPv4 address inside of IPv6 is judged as what it is. */
-export const isForbiddenAddress = (address: string): boolean => {
+export const isForbiddenAddress = (address: string, network: Network = "any"): boolean => {
   const family = isIP(address)
-  return family === 0 || forbidden.check(address, family === 4 ? "ipv4" : "ipv6")
+  if (family === 0) return true
+  const kind = family === 4 ? "ipv4" : "ipv6"
+  return forbidden.check(address, kind) || (network === "internet" && inside.check(address, kind))
 }
 
 class Forbidden extends Error {}
 
-const checkedLookup: LookupFunction = (name, options, callback) => {
+const checkedLookup = (network: Network): LookupFunction => (name, options, callback) => {
   resolveName(name, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, "")
-    const good = addresses.filter(({ address }) => !isForbiddenAddress(address))
+    const good = addresses.filter(({ address }) => !isForbiddenAddress(address, network))
     const [first] = good
     if (first === undefined) return callback(new Forbidden(`nothing is sent to ${addresses[0]?.address ?? name}`), "")
     if (options.all === true) return callback(null, good)
@@ -107,7 +122,8 @@ export const post = (request: OutboundRequest): Effect.Effect<OutboundAnswer, Ou
   Effect.callback<OutboundAnswer, OutboundFailed>((resume) => {
     const { url } = request
     const host = url.hostname.replace(/^\[|\]$/g, "")
-    if (isIP(host) !== 0 && isForbiddenAddress(host)) {
+    const network = request.network ?? "any"
+    if (isIP(host) !== 0 && isForbiddenAddress(host, network)) {
       return resume(Effect.fail(new OutboundFailed({ reason: "forbidden", detail: `nothing is sent to ${host}` })))
     }
     const body = typeof request.body === "string" ? Buffer.from(request.body, "utf8") : request.body
@@ -115,7 +131,7 @@ export const post = (request: OutboundRequest): Effect.Effect<OutboundAnswer, Ou
     const sent: ClientRequest = send(url, {
       method: "POST",
       headers: { "user-agent": "Nightjar", ...request.headers, "content-length": body.length },
-      lookup: checkedLookup,
+      lookup: checkedLookup(network),
       // A connection of its own: what is kept open could outlive the check of its address.
       agent: false,
     })

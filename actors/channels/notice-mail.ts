@@ -1,0 +1,46 @@
+/** An e-mail to one recipient, with a picture where the rule asks for it and there is one. */
+import { Effect } from "effect"
+import { type NotificationChannel, overADay } from "./channel.ts"
+
+/** A mail may carry 10 MiB; a key picture of 4K has about 1. */
+const largestPicture = 5 << 20
+
+export const email: NotificationChannel = {
+  kind: "email",
+  retriesMs: overADay,
+  send: Effect.fnUntraced(function*(message, doors) {
+    const to = yield* doors.address(message.targetId)
+    if (to === null) return { outcome: "rejected", detail: "the user is gone, may not sign in, or has no mail address" }
+    const { event, popup } = message
+    const found = message.attachPicture ? yield* doors.picture(message.resource) : null
+    const picture = found !== null && found.content.length <= largestPicture ? found : null
+    const lines = [
+      popup.text,
+      "",
+      `Time: ${event.time}`,
+      `Event: ${event.type} (${event.severity})`,
+      `Node: ${event.nodeId}`,
+      `Rule: ${popup.rule}`,
+      ...(message.attachPicture && picture === null ? ["", "There was no picture to attach."] : []),
+      ...(popup.test ? ["", "This is a test."] : []),
+    ]
+    const mail = {
+      to: [to],
+      subject: `${popup.test ? "[Test] " : ""}${popup.title}: ${popup.text}`.slice(0, 200),
+      text: lines.join("\n"),
+      ...(picture === null ? {} : { attachments: [picture] }),
+    }
+    return yield* doors.mail(mail).pipe(
+      Effect.as({
+        outcome: "delivered" as const,
+        detail: picture === null ? "taken" : `taken, with ${picture.filename}`,
+      }),
+      Effect.catch((error) =>
+        Effect.succeed({
+          outcome: error.retryable ? "failed" as const : "rejected" as const,
+          detail: `${error.reason}: ${error.detail}`,
+        })
+      ),
+    )
+  }),
+}
