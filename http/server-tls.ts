@@ -99,12 +99,13 @@ export const tlsServer = (
     // Scanners and browsers that do not trust the certificate: nothing that the log of this node should fill with.
     server.on("tlsClientError", (_error, socket) => socket.destroy())
 
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        for (const socket of waiting) socket.destroy()
-        plain.closeAllConnections()
-      })
-    )
+    // Whoever cuts the connections of this server means these as well: its end waits for them.
+    const cut = server.closeAllConnections.bind(server)
+    server.closeAllConnections = () => {
+      cut()
+      plain.closeAllConnections()
+      for (const socket of waiting) socket.destroy()
+    }
     yield* SubscriptionRef.changes(source).pipe(
       Stream.drop(1),
       Stream.runForEach((next) => Effect.sync(() => server.setSecureContext(contextOf(next)))),

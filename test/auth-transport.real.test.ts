@@ -1,5 +1,5 @@
 /** HTTPS as other programs see it (openssl, curl): certificates, versions, renewal; headers, origins and proxies over a socket. */
-import { Auth } from "#actors/protocol/auth.ts"
+import type { Auth } from "#actors/protocol/auth.ts"
 import { serverLayer, type ServerOptions } from "#http/server.ts"
 import { examineCertificate, makeCertificate } from "#ops/host/certificate.ts"
 import { ownCertificatePath, servingCertificate } from "#ops/host/tls.ts"
@@ -149,6 +149,8 @@ describe("a certificate of the node's own", () => {
         yield* Effect.promise(() =>
           new Promise<void>((resolve) => {
             const socket = connect(port, "127.0.0.1", () => socket.end(Buffer.from([0, 1, 2, 3])))
+            // A client that reads nothing never hears of the end.
+            socket.resume()
             socket.on("error", () => {})
             socket.on("close", () => resolve())
           })
