@@ -228,7 +228,11 @@ export const sees = (principal: Principal, resource: ReadonlyArray<ResourceRef>)
   const [thing] = resource
   if (thing === undefined || principal.kind === "anonymous") return false
   const keys = resource.map(resourceKey)
-  const names = permissionNames.filter((name) => permissionDefinitions[name].scope === scopes[thing.kind])
+  // Whoever may only look at a camera is not told what is recorded of it.
+  const names = permissionNames.filter((name) =>
+    permissionDefinitions[name].scope === scopes[thing.kind] &&
+    (thing.kind !== "recording" || name.startsWith("recording:"))
+  )
   return principal.grants.some((grant) => contains(grant, keys) && names.some((name) => grants(grant, name)))
 }
 

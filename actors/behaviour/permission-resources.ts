@@ -9,7 +9,7 @@ import { type Named, Resources } from "#actors/protocol/permission.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { CameraId, ChannelId, RecordingId, RecordingToken, ReplaySessionId, StreamId } from "#schema/common.ts"
-import type { ResourceRef } from "#schema/permission.ts"
+import { resourceKey, type ResourceRef } from "#schema/permission.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { Effect, Layer, Schema } from "effect"
@@ -105,7 +105,7 @@ const make = Effect.gen(function*() {
         ...(yield* recordings.missing(known.recording)),
       ])
       const there: Record<string, ReadonlyArray<string>> = known
-      return resources.filter((one) => missing.has(one.id) || there[one.kind]?.includes(one.id) !== true)
+      return resources.filter((one) => missing.has(resourceKey(one)) || there[one.kind]?.includes(one.id) !== true)
     }),
   })
 })

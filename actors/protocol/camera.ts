@@ -148,7 +148,7 @@ export class Cameras extends Context.Service<Cameras, {
   readonly placeOf: (
     of: { readonly channelId: ChannelId } | { readonly streamId: StreamId },
   ) => Answer<ChannelPlace | null>
-  /** Of these, those that do not exist. */
+  /** Of these, those that do not exist, as `kind:id`. */
   readonly missing: (
     cameras: ReadonlyArray<CameraId>,
     channels: ReadonlyArray<ChannelId>,

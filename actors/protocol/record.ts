@@ -82,7 +82,7 @@ export class Recordings extends Context.Service<Recordings, {
   /** In the order they were created; what lies within `within`. */
   readonly list: (filter: RecordingFilter, page: PageRequest, within: Reach) => Answer<PageOf<Recording>, InvalidCursor>
   readonly get: (id: RecordingId) => OfRecording<Recording>
-  /** Of these, those that do not exist. */
+  /** Of these, those that do not exist, as `kind:id`. */
   readonly missing: (ids: ReadonlyArray<RecordingId>) => Answer<ReadonlySet<string>>
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
   readonly create: (

@@ -92,10 +92,10 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
         Effect.succeed(new Set<string>()) :
         answered(Effect.map(
           sql<{ readonly id: string }>`
-          SELECT told.id::text AS id FROM unnest(${[...cameras]}::uuid[]) AS told (id)
+          SELECT 'camera:' || told.id AS id FROM unnest(${[...cameras]}::uuid[]) AS told (id)
           WHERE NOT EXISTS (SELECT 1 FROM camera WHERE camera.id = told.id)
           UNION ALL
-          SELECT told.id::text FROM unnest(${[...channels]}::uuid[]) AS told (id)
+          SELECT 'channel:' || told.id FROM unnest(${[...channels]}::uuid[]) AS told (id)
           WHERE NOT EXISTS (SELECT 1 FROM camera_channel WHERE camera_channel.id = told.id)`,
           (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
         )),

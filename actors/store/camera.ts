@@ -54,7 +54,7 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly placeOf: (
     of: { readonly channelId: ChannelId } | { readonly streamId: StreamId },
   ) => Read<ChannelPlace | null>
-  /** Of these, those that are not there. */
+  /** Of these, those that are not there, as `kind:id`. */
   readonly missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) => Read<ReadonlySet<string>>
   readonly home: (id: CameraId) => Read<CameraHome | null>
   /** All of the cluster, switched on or off. */

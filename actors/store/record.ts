@@ -79,7 +79,7 @@ export class RecordStore extends Context.Service<RecordStore, {
     within: Reach,
   ) => Read<ReadonlyArray<StoredRecording>>
   readonly get: (by: { readonly id: RecordingId } | { readonly token: RecordingToken }) => Read<StoredRecording | null>
-  /** Of these, those that are not there or are being deleted. */
+  /** Of these, those that are not there or are being deleted, as `kind:id`. */
   readonly missing: (ids: ReadonlyArray<RecordingId>) => Read<ReadonlySet<string>>
   /** Of these, those that the database has never heard of: neither there, nor being deleted, nor deleted. */
   readonly strangers: (ids: ReadonlyArray<RecordingId>) => Read<ReadonlySet<RecordingId>>
@@ -168,7 +168,7 @@ const reading = (sql: SqlClient.SqlClient) => ({
   missing: (ids: ReadonlyArray<RecordingId>) =>
     ids.length === 0 ? Effect.succeed(new Set<string>()) : answered(Effect.map(
       sql<{ readonly id: string }>`
-        SELECT told.id::text AS id FROM unnest(${[...ids]}::uuid[]) AS told (id)
+        SELECT 'recording:' || told.id AS id FROM unnest(${[...ids]}::uuid[]) AS told (id)
         WHERE NOT EXISTS (SELECT 1 FROM recording WHERE recording.id = told.id AND deleted_at IS NULL)`,
       (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
     )),
