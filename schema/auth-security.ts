@@ -36,7 +36,7 @@ const settings = {
   sessionMaxHours: whole(1, 8_760),
   /** Sessions that a user may have at the same time; 0: any number. */
   sessionsPerUser: whole(0, 1000),
-  /** What becomes of a sign-in beyond that. */
+  /** What becomes of a sign-in beyond that; a session that was not seen for 15 minutes makes room where it is refused. */
   sessionLimitAction: Schema.Literals(["refuse", "endOldest"]),
 } as const
 

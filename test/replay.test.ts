@@ -99,7 +99,7 @@ describe("sessions", () => {
       const missed = yield* replays.open({ ...viewer, sessionId: "missed" }, ask())
       const other = yield* replays.open(viewer, ask())
       world.endedSignIns.heard.add("heard")
-      const revoked = { _tag: "ReplaySessionEnded", state: "revoked" }
+      const revoked = { _tag: "ReplaySessionEnded", state: "revoked" } as const
       assert.deepInclude(yield* Effect.flip(replays.grant(heard.sessionId)), revoked)
       world.endedSignIns.written.add("heard").add("missed")
       yield* replays.grant(missed.sessionId)

@@ -4,6 +4,7 @@
  * Invariants
  * 1. A session that is ended here is refused on this node before the call answers; the other nodes are told at once.
  */
+import { presentForMs } from "#actors/protocol/auth-presence.ts"
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { Sessions } from "#actors/protocol/auth-users.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
@@ -26,6 +27,7 @@ export const sessionRules = (settings: SecuritySettings): SessionRules => ({
   maxSeconds: settings.sessionMaxHours * 3600,
   perUser: settings.sessionsPerUser,
   beyond: settings.sessionLimitAction,
+  awaySeconds: presentForMs / 1000,
 })
 
 /** Makes it known that sessions, which the database has as ended, are over. */

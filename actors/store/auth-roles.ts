@@ -57,14 +57,15 @@ export const AuthRolesStore = Effect.map(SqlClient.SqlClient, (sql) => {
       names.length === 0 ?
         Effect.succeed([]) :
         sql<Role>`SELECT ${columns} FROM auth_role o WHERE o.name IN ${sql.in(names)} ORDER BY o.name`,
-    /** Whether the name was free. */
+    /** Whether the name was free; names that differ in case only are one to those who read them. */
     insert: (
       role: { readonly name: string; readonly description: string; readonly permissions: ReadonlyArray<string> },
     ) =>
       Effect.map(
         sql`
           INSERT INTO auth_role (name, description, built_in, permissions)
-          VALUES (${role.name}, ${role.description}, false, ${role.permissions as Array<string>})
+          SELECT ${role.name}, ${role.description}, false, ${role.permissions as Array<string>}
+          WHERE NOT EXISTS (SELECT 1 FROM auth_role WHERE lower(name) = lower(${role.name}))
           ON CONFLICT DO NOTHING RETURNING name`,
         (rows) => rows.length === 1,
       ),

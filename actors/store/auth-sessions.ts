@@ -25,12 +25,15 @@ export type Opening =
   | { readonly kind: "limit" }
   | { readonly kind: "refused" }
 
-/** How long sessions live and how many there may be; `perUser` 0: any number. */
+/** How long sessions live and how many there may be. */
 export interface SessionRules {
   readonly idleSeconds: number
   readonly maxSeconds: number
+  /** 0: any number. */
   readonly perUser: number
+  /** `refuse`: but one that was not seen for `awaySeconds` makes room, or a closed browser would keep its user out for days. */
   readonly beyond: "refuse" | "endOldest"
+  readonly awaySeconds: number
 }
 
 export interface SessionRow {
@@ -59,7 +62,28 @@ interface Presented {
   readonly nowMs: EpochMs
 }
 
-const opening = (sql: SqlClient.SqlClient) => ({
+/** Ends as many sessions of the user as must go for one more; `null` where none may. */
+const making = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function*({ nowMs, userId }: NewSession, { awaySeconds, beyond, perUser }: SessionRules) {
+    const now = new Date(nowMs)
+    const live = yield* sql<{ readonly id: string; readonly lastSeenAt: Date }>`
+      SELECT id, last_seen_at AS "lastSeenAt" FROM auth_session
+      WHERE user_id = ${userId} AND ended_at IS NULL AND expires_at > ${now} ORDER BY id`
+    const surplus = Math.max(0, live.length + 1 - perUser)
+    const awaySince = nowMs - awaySeconds * 1000
+    const may = beyond === "endOldest" ?
+      live :
+      live.filter((one) => one.lastSeenAt.getTime() <= awaySince)
+        .toSorted((a, b) => a.lastSeenAt.getTime() - b.lastSeenAt.getTime())
+    if (may.length < surplus) return null
+    const ended = may.slice(0, surplus).map(({ id }) => id)
+    if (ended.length > 0) {
+      yield* sql`UPDATE auth_session SET ended_at = ${now}, end_reason = 'limit' WHERE id IN ${sql.in(ended)}`
+    }
+    return ended
+  })
+
+const opening = (sql: SqlClient.SqlClient, makeRoom: ReturnType<typeof making>) => ({
   open: (session: NewSession, rules: SessionRules) =>
     sql.withTransaction(Effect.gen(function*(): Effect.fn.Return<Opening, SqlError.SqlError> {
       const now = new Date(session.nowMs)
@@ -67,19 +91,8 @@ const opening = (sql: SqlClient.SqlClient) => ({
       const signedIn = yield* sql`
         UPDATE auth_user SET last_sign_in_at = ${now} WHERE id = ${session.userId} AND enabled RETURNING id`
       if (signedIn.length === 0) return { kind: "refused" }
-      const ended: Array<string> = []
-      if (rules.perUser > 0) {
-        const live = yield* sql<{ readonly id: string }>`
-          SELECT id FROM auth_session WHERE user_id = ${session.userId} AND ended_at IS NULL AND expires_at > ${now}
-          ORDER BY id`
-        const beyond = live.length + 1 - rules.perUser
-        if (beyond > 0 && rules.beyond === "refuse") return { kind: "limit" }
-        ended.push(...live.slice(0, Math.max(0, beyond)).map(({ id }) => id))
-        if (ended.length > 0) {
-          yield* sql`
-            UPDATE auth_session SET ended_at = ${now}, end_reason = 'limit' WHERE id IN ${sql.in(ended)}`
-        }
-      }
+      const ended = rules.perUser === 0 ? [] : yield* makeRoom(session, rules)
+      if (ended === null) return { kind: "limit" }
       yield* sql`
         INSERT INTO auth_session (id, user_id, created_at, last_seen_at, expires_at, address, user_agent)
         VALUES (${session.id}, ${session.userId}, ${now}, ${now}, ${new Date(expiresAtMs)}, ${session.address},
@@ -182,7 +195,7 @@ const reading = (sql: SqlClient.SqlClient) => ({
 
 /** The store, over the client at hand. */
 export const AuthSessionsStore = Effect.map(SqlClient.SqlClient, (sql) => ({
-  ...opening(sql),
+  ...opening(sql, making(sql)),
   ...ending(sql),
   ...reading(sql),
 }))
