@@ -1,7 +1,10 @@
 /** A real PostgreSQL with the audit log of one node on it, for tests and proofs; no HTTP. */
+import { auditSeal } from "#actors/behaviour/auth-audit-chain.ts"
 import { auditTrailLayer } from "#actors/behaviour/auth-audit-trail.ts"
+import { anchorText } from "#actors/behaviour/auth-audit-verify.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
+import { AuditChainStore } from "#actors/store/auth-audit-chain.ts"
 import * as Identity from "#cluster/identity.ts"
 import * as Vaults from "#cluster/vault.ts"
 import * as Database from "#ops/database.ts"
@@ -26,6 +29,16 @@ export const auditPostgres = Effect.gen(function*() {
   return yield* Context.get(postgres, EmbeddedPostgres).url
 })
 
+/** A database with an empty log: one server serves the tests of a file one after the other. */
+export const emptied = (url: Redacted.Redacted) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`TRUNCATE auth_audit, auth_audit_anchor`
+    yield* sql`UPDATE auth_audit_head SET sequence = 0, hash = decode(repeat('00', 32), 'hex')`
+    yield* sql`DROP TABLE IF EXISTS original, original_head`
+    return url
+  }).pipe(Effect.provide(Database.layer({ url, applicationName: "audit", maxConnections: 1 })))
+
 /** The trail and the identity of a node, without a database. */
 export const auditTrailOf = (folder: string, maxBytes = 32 << 20) =>
   auditTrailLayer({ folder: join(folder, "audit-queue"), maxBytes }).pipe(
@@ -41,10 +54,19 @@ export const auditNode = Effect.fnUntraced(function*(url: Redacted.Redacted, fol
     Layer.provideMerge(Database.layer({ url, applicationName: "audit", maxConnections: 6 })),
   )
   const context = yield* Layer.build(services)
+  const identity = Context.get(context, Identity.NodeIdentity)
+  const seal = auditSeal(identity)
+  const chain = yield* Effect.provide(AuditChainStore, context)
   return {
+    /** What retention does, with a time of the test's choice. */
+    shorten: (beforeMs: number) =>
+      chain.shorten(beforeMs, 10_000, (last) => ({
+        ...last,
+        nodeId: identity.nodeId,
+        mac: seal.mac(anchorText(last)),
+      })),
     log: Context.get(context, AuditLog),
     trail: Context.get(context, AuditTrail),
-    identity: Context.get(context, Identity.NodeIdentity),
     sql: Context.get(context, SqlClient.SqlClient),
     headsPath: join(folder, "audit-heads.jsonl"),
   }
@@ -77,10 +99,10 @@ export const fill = Effect.fnUntraced(function*(node: AuditNode, count: number, 
     const start = next
     // What does not fit would be counted, and told by an entry of its own.
     while (node.trail.state().queuedBytes > (8 << 20)) yield* Effect.sleep("50 millis")
-    yield* Effect.all(
-      Array.from({ length: wave }, (_, i) => node.trail.record(madeUpFact(start + i))),
-      { concurrency: "unbounded", discard: true },
-    )
+    yield* Effect.all(Array.from({ length: wave }, (_, i) => node.trail.record(madeUpFact(start + i))), {
+      concurrency: "unbounded",
+      discard: true,
+    })
     next += wave
   }
   yield* settled(node)

@@ -95,10 +95,12 @@ export const keepOriginal = (sql: SqlClient.SqlClient) =>
     yield* sql`CREATE TABLE original_head AS TABLE auth_audit_head`
   })
 
-const restore = (sql: SqlClient.SqlClient, from: number) =>
+/** Rows of the range as they were, and none behind the last. */
+const restore = (sql: SqlClient.SqlClient, from: number, to: number) =>
   sql.withTransaction(Effect.gen(function*() {
-    yield* sql`DELETE FROM auth_audit WHERE sequence >= ${from}`
-    yield* sql`INSERT INTO auth_audit SELECT * FROM original WHERE sequence >= ${from}`
+    yield* sql`DELETE FROM auth_audit WHERE sequence BETWEEN ${from} AND ${to}`
+    yield* sql`DELETE FROM auth_audit WHERE sequence > (SELECT sequence FROM original_head)`
+    yield* sql`INSERT INTO auth_audit SELECT * FROM original WHERE sequence BETWEEN ${from} AND ${to}`
     yield* sql`UPDATE auth_audit_head SET (sequence, hash) = (SELECT sequence, hash FROM original_head)`
     yield* sql`DELETE FROM auth_audit_anchor`
   }))
@@ -242,5 +244,6 @@ export const tampered = <A, E>(
 ) =>
   Effect.gen(function*() {
     const firstBad = yield* sql.withTransaction(ways[way]!(sql, at))
-    return yield* Effect.ensuring(check(firstBad), Effect.orDie(restore(sql, at.k - 5)))
+    const to = touchesRest(way) ? Number.MAX_SAFE_INTEGER : at.k + 60
+    return yield* Effect.ensuring(check(firstBad), Effect.orDie(restore(sql, at.k - 5, to)))
   })
