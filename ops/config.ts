@@ -69,6 +69,11 @@ const serverUrl: Reader<string | null> = (text) => {
     Result.fail("expected https://host[:port][/path]; http only for this machine")
 }
 
+const contact: Reader<string> = (text) =>
+  /^mailto:[^\s@]+@[^\s@]+$/.test(text) || (URL.canParse(text) && new URL(text).protocol === "https:") ?
+    Result.succeed(text) :
+    Result.fail("expected mailto:somebody@example.com or an https address")
+
 const masterKey = (text: string): string | null =>
   Buffer.from(text, "base64").length === 32 ? null : "expected 32 bytes in base64 (openssl rand -base64 32)"
 
@@ -196,6 +201,12 @@ const settings = {
     "",
     serverUrl,
     "Address of the licence server for online activation and licence keys: https, or http on this machine",
+  ),
+  pushContact: setting(
+    "NIGHTJAR_PUSH_CONTACT",
+    "mailto:nightjar@example.com",
+    contact,
+    "Whom push services of browsers may write to about this installation: mailto: or https:",
   ),
   storage: setting(
     "NIGHTJAR_STORAGE",

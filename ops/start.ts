@@ -18,6 +18,7 @@ import { smtpLayer } from "#actors/behaviour/auth-smtp.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import * as AuthUsers from "#actors/behaviour/auth-users.ts"
+import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
@@ -33,6 +34,10 @@ import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
 import * as LicenseBehaviour from "#actors/behaviour/license.ts"
+import * as PopupEvaluator from "#actors/behaviour/notification-evaluator.ts"
+import * as PushBehaviour from "#actors/behaviour/notification-push.ts"
+import * as PopupRules from "#actors/behaviour/notification-rules.ts"
+import * as PopupSender from "#actors/behaviour/notification-sender.ts"
 import * as PermissionGroups from "#actors/behaviour/permission-groups.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as PermissionResources from "#actors/behaviour/permission-resources.ts"
@@ -55,13 +60,14 @@ import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
-import { NodeIdentity } from "#cluster/identity.ts"
+import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
 import { drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
+import { RecorderSupervisor } from "#media/recorder.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
@@ -114,6 +120,13 @@ const firstStart = (made: { readonly username: string; readonly password: Redact
     Effect.void :
     Console.log(`\nFirst start: user ${made.username}, password ${Redacted.value(made.password)} (shown this once)\n`)
 
+/** What a renewal of the master key seals anew besides the database. */
+const sealedFiles = (settings: Settings) =>
+  Effect.map(
+    Effect.all([sealedIdentity(settings.dataDir), RecorderSupervisor]),
+    ([identity, { secrets }]) => ({ files: [identity, secrets] }),
+  )
+
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
   const stores = Layer.mergeAll(
@@ -140,7 +153,17 @@ const control = (settings: Settings) => {
     Layer.provide(AuthGrants.layer),
     Layer.provideMerge(PermissionResources.layer),
   )
-  const services = Layer.mergeAll(CameraAccess.layer, permissions).pipe(
+  const popups = Layer.mergeAll(PopupEvaluator.layer, PopupRules.layer).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        PopupSender.layer({ pushNetwork: "internet", pushContact: settings.pushContact }),
+        PushBehaviour.layer({ insecure: false }),
+      ),
+    ),
+    Layer.provide(AuthGrants.layer),
+  )
+  const services = popups.pipe(
+    Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer),
@@ -166,6 +189,7 @@ const control = (settings: Settings) => {
         managementIpsLayer,
         smtpLayer,
         secondFactorsLayer,
+        masterKeyLayer(sealedFiles(settings)),
       ),
     ),
     Layer.provideMerge(

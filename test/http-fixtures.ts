@@ -5,6 +5,7 @@ import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
+import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -12,6 +13,7 @@ import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { Notifications } from "#actors/protocol/notification.ts"
 import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
+import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -103,6 +105,8 @@ export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
   unaskedService(AuditLog),
   unaskedService(License),
+  unaskedService(PopupRules),
+  unaskedService(Push),
   unaskedService(Cameras),
   unaskedService(StreamAccess),
   unaskedService(Recordings),
@@ -121,6 +125,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(ManagementIps),
   unaskedService(Smtp),
   unaskedService(SecondFactors),
+  unaskedService(MasterKeyRenewal),
   anywhere,
 )
 

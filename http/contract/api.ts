@@ -18,6 +18,7 @@ import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
 import { LicenseGroup } from "./license.ts"
 import { NotificationGroup } from "./notification.ts"
+import { NotificationRulesGroup } from "./notification-rules.ts"
 import { PermissionGroup } from "./permission.ts"
 import { RecordGroup } from "./record.ts"
 import { ReplayGroup } from "./replay.ts"
@@ -34,6 +35,7 @@ const groups = nightjar
   .add(AuditGroup)
   .add(PermissionGroup)
   .add(LicenseGroup)
+  .add(NotificationRulesGroup)
   .add(CameraGroup)
   .add(RecordGroup)
   .add(SearchGroup)

@@ -10,6 +10,7 @@ import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
 import { NotificationHandlers } from "./notification.ts"
+import { NotificationRulesHandlers } from "./notification-rules.ts"
 import { PermissionHandlers } from "./permission.ts"
 import { RecordHandlers } from "./record.ts"
 import { ReplayHandlers } from "./replay.ts"
@@ -26,6 +27,7 @@ export const AllHandlers = Layer.mergeAll(
   AuditHandlers,
   PermissionHandlers,
   LicenseHandlers,
+  NotificationRulesHandlers,
   CameraHandlers,
   RecordHandlers,
   SearchHandlers,

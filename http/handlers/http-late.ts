@@ -7,6 +7,7 @@ import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
+import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -15,6 +16,7 @@ import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
 import { Notifications } from "#actors/protocol/notification.ts"
 import { Permissions, ResourceGroups, Resources } from "#actors/protocol/permission.ts"
+import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
 import { IndexRebuilds, Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
@@ -31,8 +33,11 @@ export const LateServices = Layer.mergeAll(
   lateLayer(ManagementIps),
   lateLayer(Smtp),
   lateLayer(SecondFactors),
+  lateLayer(MasterKeyRenewal),
   lateLayer(Idempotency),
   lateLayer(License),
+  lateLayer(PopupRules),
+  lateLayer(Push),
   lateLayer(Cameras),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
