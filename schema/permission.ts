@@ -2,7 +2,7 @@
  * Permissions: what can be allowed, the roles that come with the product, and the decision, which is a pure function.
  *
  * Invariants
- * 1. A permission is `resource:action`. The list below is complete: an endpoint cannot ask for one that is not in it.
+ * 1. A permission is `resource:action`. The list below is complete, and each of it is asked for by an endpoint.
  * 2. What no role grants is denied. `admin` grants everything, also permissions of later releases.
  * 3. A decision always tells its reason.
  * 4. Resource groups only ever narrow: a role that was narrowed and has no group left reaches nothing.
@@ -47,13 +47,10 @@ export const permissionDefinitions = {
   "camera:read": of("camera", "See cameras, channels, streams and their state"),
   "camera:write": of("camera", "Add, change, reorder and delete cameras, channels and streams"),
   "camera:live": of("camera", "Watch live pictures"),
-  "camera:ptz": of("camera", "Move cameras and manage presets and tours"),
-  "camera:configure": of("camera", "Change settings on the camera itself"),
   "recording:read": of("camera", "See recordings, their state and their storage use"),
   "recording:write": of("camera", "Create, change, start, stop and delete recordings"),
   "recording:search": of("camera", "Search timelines, calendars and events"),
   "recording:replay": of("camera", "Watch recorded pictures"),
-  "recording:export": of("camera", "Export clips"),
   "user:read": general("See users, roles and sessions"),
   "user:write": administrative("Manage users, roles and sessions"),
   "permission:read": general("See permissions and resource groups"),
@@ -62,15 +59,6 @@ export const permissionDefinitions = {
   "audit:write": administrative("Change what is audited, and for how long it is kept"),
   "notification:read": general("See notifications and notification rules"),
   "notification:write": general("Manage notification rules and channels"),
-  "file:read": of("file", "See and download files"),
-  "file:write": of("file", "Upload, change and delete files"),
-  "analysis:read": of("camera", "See analysis tasks, detections and their results"),
-  "analysis:write": of("camera", "Manage analysis tasks, detections and actions"),
-  "dashboard:read": of("layout", "See dashboards and layouts"),
-  "dashboard:write": of("layout", "Manage dashboards and layouts"),
-  "proxy:use": of("camera", "Open web pages of devices through the proxy"),
-  "federation:read": general("See nodes, protections and reroutes"),
-  "federation:write": administrative("Pair nodes, manage protections, take over and fail back"),
   "license:read": general("See the licence"),
   "license:write": administrative("Manage the licence"),
   "system:read": general("See the health, the disks, the network and the settings of the node"),
@@ -97,21 +85,11 @@ export const builtInRoles = {
       "camera:read",
       "camera:write",
       "camera:live",
-      "camera:ptz",
       "recording:read",
       "recording:write",
       "recording:search",
       "recording:replay",
-      "recording:export",
       "notification:read",
-      "file:read",
-      "file:write",
-      "analysis:read",
-      "analysis:write",
-      "dashboard:read",
-      "dashboard:write",
-      "proxy:use",
-      "federation:read",
       "system:read",
     ],
   },
@@ -124,7 +102,6 @@ export const builtInRoles = {
       "recording:search",
       "recording:replay",
       "notification:read",
-      "dashboard:read",
     ],
   },
 } as const satisfies Record<

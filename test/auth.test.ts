@@ -288,7 +288,6 @@ describe("a decision", () => {
       "user:write",
       "permission:write",
       "system:write",
-      "federation:write",
       "audit:read",
     ]
     assert.deepStrictEqual(held("operator").filter((name) => kept.includes(name)), [])

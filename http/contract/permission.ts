@@ -28,7 +28,7 @@ import { Forbidden, InvalidCursor, InvalidInput, VersionConflict } from "#schema
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { audited, created, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/permission/api/v1"
@@ -54,10 +54,10 @@ const decisions = [
     .annotateMerge(access("permission:read"))
     .annotateMerge(doc("List all permission definitions", "Always one page.")),
   HttpApiEndpoint.post("check", `${base}/permissions/check`, {
-    payload: Schema.Union([CheckMany, CheckOne]),
+    payload: Schema.Union([CheckOne, CheckMany]),
     success: [Decision, Decisions],
     error: problems(UserNotFound, Forbidden),
-  }).annotateMerge(access("signedIn")).annotateMerge(
+  }).annotateMerge(access("signedIn")).annotateMerge(audited("none")).annotateMerge(
     doc(
       "Check a permission",
       "Whether the caller holds it, why, and by which roles; with `resource` for one thing, without it whether for any. With " +
