@@ -29,7 +29,7 @@ import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, idempotencyKey, ifMatch, pageQuery, ToggleBody, versioned } from "./conventions.ts"
+import { audited, created, idempotencyKey, ifMatch, pageQuery, ToggleBody, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/camera/api/v1"
@@ -230,9 +230,8 @@ const onStream = [
       expiresAt: fields.expiresAt,
     })),
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
-    doc("Refresh the stream token", "A fresh one for the caller's session."),
-  ),
+  }).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(audited("none"))
+    .annotateMerge(doc("Refresh the stream token", "A fresh one for the caller's session.")),
 ] as const
 
 export class CameraGroup extends HttpApiGroup.make("camera")

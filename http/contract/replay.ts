@@ -22,7 +22,16 @@ import {
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, type Deprecation, idempotencyKey, ifMatch, Marks, streaming, versioned } from "./conventions.ts"
+import {
+  audited,
+  created,
+  type Deprecation,
+  idempotencyKey,
+  ifMatch,
+  Marks,
+  streaming,
+  versioned,
+} from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
@@ -49,7 +58,7 @@ const sessions = [
     payload: ReplayUriRequest,
     success: created(ReplayUri),
     error: problems(RecordingNotFound, FootageNotFound, InvalidInput),
-  }).annotateMerge(access("recording:replay", { on: "handler" })).annotateMerge(
+  }).annotateMerge(access("recording:replay", { on: "handler" })).annotateMerge(audited("view")).annotateMerge(
     doc(
       "Create a replay URI",
       "Opens a session over an interval. Without `end`, or with one in the future, its playlist grows with the recording. From " +

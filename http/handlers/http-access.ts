@@ -83,7 +83,7 @@ export const AccessControlLive = Layer.effect(
           info.journal.route = endpoint.path
           info.journal.secretPath = access?.rule === "capability"
           yield* beginCall(info, {
-            action: `${group.identifier}.${endpoint.name}`,
+            action: `${group.identifier}.${endpoint.identifier}`,
             path: endpoint.path,
             method: endpoint.method,
             kind: Option.getOrNull(Context.getOption(annotations, Audited)),

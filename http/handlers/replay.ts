@@ -12,6 +12,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
+import { auditDetail, auditResource } from "./http-audit.ts"
 import { makeGuard } from "./http-resources.ts"
 import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
 
@@ -53,7 +54,10 @@ export const ReplayHandlers = HttpApiBuilder.group(
     return handlers
       .handle("uri", ({ payload }) =>
         Effect.gen(function*() {
-          const { recordingToken: id } = payload
+          const { end, recordingToken: id, speed, start } = payload
+          yield* auditResource({ kind: "recordingToken", id })
+          const at = (ms: number) => new Date(ms).toISOString()
+          yield* auditDetail({ start: at(start), end: end === undefined ? null : at(end), speed: speed ?? 1 })
           yield* guard("recording:replay", { kind: "recordingToken", id }, () => new RecordingNotFound({ id }))
           const { expiresAt, sessionId, uri } = yield* replays.open(yield* currentUser, payload)
           return createdAt(`/replay/api/v1/replay/session/${sessionId}`, { sessionId, uri, expiresAt })
