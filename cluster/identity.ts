@@ -10,9 +10,10 @@
  */
 import { NodeId } from "#schema/common.ts"
 import { uuid7 } from "#schema/uuid.ts"
-import { Vault } from "#schema/vault.ts"
+import { keyIdOf, type SealedFile, Vault } from "#schema/vault.ts"
 import { Clock, Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto"
+import { dirname } from "node:path"
 
 /** The identity is there, but this node cannot use it. */
 export class IdentityUnusable extends Schema.TaggedError<IdentityUnusable>()("IdentityUnusable", {
@@ -91,16 +92,8 @@ const openKey = Effect.fnUntraced(function*(kept: typeof KeptKey.Type, place: st
   })
 })
 
-const makeIdentity = Effect.fnUntraced(function*(path: string) {
+const write = Effect.fnUntraced(function*(path: string, kept: Kept) {
   const fs = yield* FileSystem.FileSystem
-  const nodeId = NodeId.make(yield* uuid7)
-  const kept: Kept = {
-    version: 1,
-    nodeId,
-    createdMs: yield* Clock.currentTimeMillis,
-    signing: yield* makeKey("ed25519", placeOf(nodeId, "signing")),
-    transfer: yield* makeKey("x25519", placeOf(nodeId, "transfer")),
-  }
   const text = yield* Schema.encodeEffect(Kept)(kept)
   const draft = `${path}.new`
   yield* Effect.scoped(Effect.gen(function*() {
@@ -109,8 +102,50 @@ const makeIdentity = Effect.fnUntraced(function*(path: string) {
     yield* file.sync
   }))
   yield* fs.rename(draft, path)
+  yield* Effect.scoped(Effect.flatMap(fs.open(dirname(path), { flag: "r" }), (folder) => folder.sync))
+})
+
+const makeIdentity = Effect.fnUntraced(function*(path: string) {
+  const nodeId = NodeId.make(yield* uuid7)
+  const kept: Kept = {
+    version: 1,
+    nodeId,
+    createdMs: yield* Clock.currentTimeMillis,
+    signing: yield* makeKey("ed25519", placeOf(nodeId, "signing")),
+    transfer: yield* makeKey("x25519", placeOf(nodeId, "transfer")),
+  }
+  yield* write(path, kept)
   return kept
 })
+
+/** The private keys as a place of sealed texts; the identity itself stays what it is. */
+export const sealedIdentity = (dataFolder: string): Effect.Effect<SealedFile, never, FileSystem.FileSystem | Vault> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const vault = yield* Vault
+    const path = `${dataFolder}/identity.json`
+    const read = Effect.flatMap(fs.readFileString(path), Schema.decodeEffect(Kept))
+    const again = Effect.fnUntraced(function*(key: typeof KeptKey.Type, place: string) {
+      return { ...key, privateKey: yield* vault.seal(place, yield* vault.open(place, key.privateKey)) }
+    })
+    return {
+      name: "identity.json",
+      keys: Effect.map(
+        Effect.orDie(read),
+        ({ signing, transfer }) =>
+          new Set([signing, transfer].map(({ privateKey }) => keyIdOf(privateKey)).filter((id) => id !== null)),
+      ),
+      reseal: Effect.gen(function*() {
+        const kept = yield* read
+        const { nodeId } = kept
+        yield* write(path, {
+          ...kept,
+          signing: yield* again(kept.signing, placeOf(nodeId, "signing")),
+          transfer: yield* again(kept.transfer, placeOf(nodeId, "transfer")),
+        })
+      }).pipe(Effect.provideService(FileSystem.FileSystem, fs), Effect.orDie),
+    }
+  })
 
 /** The identity kept in `dataFolder`, which exists. */
 export const layer = (options: {

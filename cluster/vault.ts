@@ -9,12 +9,15 @@
  *    which only its owner may read. An existing key file is never overwritten.
  * 2. The key that seals is derived from the master key (HKDF, RFC 5869), so the master key itself meets no data.
  * 3. A nonce is 96 random bits: good for 2^32 seals under one key, far beyond what a node seals in its life.
- * 4. Where the operator gives a key and the file is there too, what was sealed under the file's key still opens: that is how
+ * 4. Where the operator gives a key and the file is there too, what was sealed under the file's keys still opens: that is how
  *    one moves from the one to the other.
+ * 5. The file holds a key a line: the first seals, the others are of before and still open. A renewed key is on the disk before
+ *    anything is sealed under it, so a crash at any point leaves everything readable.
  */
-import { Vault, VaultError } from "#schema/vault.ts"
-import { Effect, FileSystem, Layer, type PlatformError, Redacted, Schema } from "effect"
+import { MasterKeyGiven, type MasterKeyIds, MasterKeyNotKept, MasterKeys, Vault, VaultError } from "#schema/vault.ts"
+import { Context, Effect, FileSystem, Layer, type PlatformError, Redacted, Schema, Semaphore } from "effect"
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto"
+import { dirname } from "node:path"
 
 /** The master key cannot be had; the node must not start, or it would make secrets nobody can read again. */
 export class MasterKeyUnusable extends Schema.TaggedError<MasterKeyUnusable>()("MasterKeyUnusable", {
@@ -34,6 +37,8 @@ export interface VaultOptions {
   readonly masterKey: Redacted.Redacted | null
 }
 
+/** A key and those of before whose texts were not all sealed anew yet. */
+const mostKeys = 8
 const version = "nj1"
 const keyBytes = 32
 const nonceBytes = 12
@@ -60,9 +65,16 @@ const deriveKey = (master: Buffer): Key => ({
 
 const associated = (keyId: string, context: string) => Buffer.from(`${version}\0${keyId}\0${context}`, "utf8")
 
-const make = (sealing: Key, opening: ReadonlyMap<string, Key>): Vault["Service"] => ({
+/** What is known of keys; renewing and retiring change it. */
+interface Ring {
+  sealing: Key
+  readonly opening: Map<string, Key>
+}
+
+const make = (ring: Ring): Vault["Service"] => ({
   seal: (context, secret) =>
     Effect.sync(() => {
+      const { sealing } = ring
       // The one randomness that must not come from a seed: a repeated nonce would give the key away.
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv("aes-256-gcm", sealing.secret, nonce).setAAD(associated(sealing.id, context))
@@ -74,7 +86,7 @@ const make = (sealing: Key, opening: ReadonlyMap<string, Key>): Vault["Service"]
       const parts = /^nj1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/.exec(text)
       if (parts === null) return Effect.fail(new VaultError({ reason: "malformed", context }))
       const [, keyId, nonce, body] = parts as unknown as [string, string, string, string]
-      const key = opening.get(keyId)
+      const key = ring.opening.get(keyId)
       if (key === undefined) return Effect.fail(new VaultError({ reason: "unknownKey", context }))
       return Effect.try({
         try: () => {
@@ -93,60 +105,120 @@ const make = (sealing: Key, opening: ReadonlyMap<string, Key>): Vault["Service"]
     }),
 })
 
-/** The key of the file, `null` where there is no file. Closes a file that others could read. */
+/** The keys of the file, the one that seals first; none where there is no file. Closes a file that others could read. */
 const readKeyFile = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
-  if (!(yield* fs.exists(path))) return null
+  if (!(yield* fs.exists(path))) return []
   const { mode } = yield* fs.stat(path)
   if ((mode & 0o077) !== 0) {
     yield* Effect.logWarning(`${path} could be read by others; closed now. Consider a new master key.`)
     yield* fs.chmod(path, 0o600)
   }
-  const key = parseMasterKey(yield* fs.readFileString(path))
-  return key ?? (yield* new MasterKeyUnusable({ source: path, detail: "it does not hold 32 bytes in base64url" }))
+  const lines = (yield* fs.readFileString(path)).trim().split("\n")
+  const keys = lines.map(parseMasterKey).filter((key) => key !== null)
+  if (keys.length < lines.length || keys.length > mostKeys) {
+    return yield* new MasterKeyUnusable({ source: path, detail: "it does not hold 32 bytes in base64url a line" })
+  }
+  return keys
 })
+
+const lineOf = (key: Buffer) => `${key.toString("base64url")}\n`
 
 const makeKeyFile = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const key = randomBytes(keyBytes)
   yield* Effect.scoped(Effect.gen(function*() {
     const file = yield* fs.open(path, { flag: "wx", mode: 0o600 })
-    yield* file.writeAll(Buffer.from(`${key.toString("base64url")}\n`, "utf8"))
+    yield* file.writeAll(Buffer.from(lineOf(key), "utf8"))
     yield* file.sync
   }))
   return key
 })
 
+/** Replaces the file: a crash leaves the old one or the new one, and what returns survives a power cut. */
+const replaceKeyFile = Effect.fnUntraced(function*(path: string, keys: ReadonlyArray<Buffer>) {
+  const fs = yield* FileSystem.FileSystem
+  const draft = `${path}.new`
+  yield* fs.remove(draft, { force: true })
+  yield* Effect.scoped(Effect.gen(function*() {
+    const file = yield* fs.open(draft, { flag: "wx", mode: 0o600 })
+    yield* file.writeAll(Buffer.from(keys.map(lineOf).join(""), "utf8"))
+    yield* file.sync
+  }))
+  yield* fs.rename(draft, path)
+  yield* Effect.scoped(Effect.flatMap(fs.open(dirname(path), { flag: "r" }), (folder) => folder.sync))
+})
+
 const unusable = (source: string) => (error: PlatformError.PlatformError) =>
   new MasterKeyUnusable({ source, detail: error.message })
 
-/** The node's vault. */
-export const layer = (options: VaultOptions): Layer.Layer<Vault, MasterKeyUnusable, FileSystem.FileSystem> =>
-  Layer.effect(
-    Vault,
-    Effect.gen(function*() {
-      const path = `${options.dataFolder}/master.key`
-      const kept = yield* readKeyFile(path).pipe(
-        Effect.catchTag("PlatformError", (error) => Effect.fail(unusable(path)(error))),
-      )
-      const keys = new Map<string, Key>()
-      const remember = (master: Buffer) => {
-        const key = deriveKey(master)
-        keys.set(key.id, key)
-        return key
-      }
-      if (options.masterKey !== null) {
-        const given = parseMasterKey(Redacted.value(options.masterKey))
-        if (given === null) {
-          return yield* new MasterKeyUnusable({
-            source: "option",
-            detail: "expected 32 bytes in hexadecimal, base64 or base64url",
+/** Renewing and retiring, over the file. */
+const makeKeys = (ring: Ring, kept: ReadonlyArray<Buffer>, path: string, source: "file" | "setting") =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const one = yield* Semaphore.make(1)
+    let masters = kept
+    const write = (keys: ReadonlyArray<Buffer>) =>
+      replaceKeyFile(path, keys).pipe(
+        Effect.provideService(FileSystem.FileSystem, fs),
+        Effect.mapError((error) => new MasterKeyNotKept({ detail: error.message })),
+        Effect.tap(() =>
+          Effect.sync(() => {
+            masters = keys
           })
+        ),
+        // Between the file and the memory nothing may come.
+        Effect.uninterruptible,
+      )
+    const ids = Effect.sync((): MasterKeyIds => ({
+      sealing: ring.sealing.id,
+      older: [...ring.opening.keys()].filter((id) => id !== ring.sealing.id),
+      source,
+    }))
+    return MasterKeys.of({
+      ids,
+      renew: one.withPermits(1)(Effect.gen(function*() {
+        if (source === "setting") return yield* new MasterKeyGiven()
+        if (masters.length >= mostKeys) {
+          return yield* new MasterKeyNotKept({ detail: `${mostKeys} keys are still in use; they must retire first` })
         }
-        if (kept !== null) remember(kept)
-        return make(remember(given), keys)
-      }
-      const master = kept ?? (yield* Effect.mapError(makeKeyFile(path), unusable(path)))
-      return make(remember(master), keys)
-    }),
-  )
+        const master = randomBytes(keyBytes)
+        yield* write([master, ...masters])
+        ring.sealing = deriveKey(master)
+        ring.opening.set(ring.sealing.id, ring.sealing)
+        return yield* ids
+      })),
+      retire: (retired) =>
+        one.withPermits(1)(Effect.gen(function*() {
+          const leaving = new Set(retired.filter((id) => id !== ring.sealing.id))
+          // A key that the operator gave elsewhere keeps its file: it may be there on purpose.
+          if (source === "file") yield* write(masters.filter((master) => !leaving.has(deriveKey(master).id)))
+          for (const id of leaving) ring.opening.delete(id)
+        })),
+    })
+  })
+
+/** The node's vault. */
+export const layer = (
+  options: VaultOptions,
+): Layer.Layer<Vault | MasterKeys, MasterKeyUnusable, FileSystem.FileSystem> =>
+  Layer.effectContext(Effect.gen(function*() {
+    const path = `${options.dataFolder}/master.key`
+    const kept = yield* readKeyFile(path).pipe(
+      Effect.catchTag("PlatformError", (error) => Effect.fail(unusable(path)(error))),
+    )
+    const given = options.masterKey === null ? null : parseMasterKey(Redacted.value(options.masterKey))
+    if (options.masterKey !== null && given === null) {
+      return yield* new MasterKeyUnusable({
+        source: "option",
+        detail: "expected 32 bytes in hexadecimal, base64 or base64url",
+      })
+    }
+    const first = given ?? kept[0] ?? (yield* Effect.mapError(makeKeyFile(path), unusable(path)))
+    const masters = kept.length === 0 && given === null ? [first] : kept
+    const sealing = deriveKey(first)
+    const opening = new Map([sealing, ...masters.map(deriveKey)].map((key) => [key.id, key]))
+    const ring: Ring = { sealing, opening }
+    const keys = yield* makeKeys(ring, masters, path, given === null ? "file" : "setting")
+    return Context.make(Vault, make(ring)).pipe(Context.add(MasterKeys, keys))
+  }))

@@ -11,6 +11,7 @@
 import type { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import { LedgerGap, type RecordingState, SegmentFile, type StreamRole } from "#schema/record.ts"
+import type { SealedFile } from "#schema/vault.ts"
 import { Context, type Effect, type Redacted, Schema, type Stream } from "effect"
 
 /** What this node should do with one stream of one camera. Written whole; the newest epoch wins. */
@@ -113,6 +114,8 @@ export class RecorderSupervisor extends Context.Service<RecorderSupervisor, {
     recordingId: RecordingId,
     interval: { readonly start: number; readonly end: number },
   ) => ReadonlyArray<LedgerGap>
+  /** The passwords that assignments keep on disk. */
+  readonly secrets: SealedFile
   /** The recording was deleted and its footage is gone: its ledger goes too. Nothing while it is assigned. */
   readonly forget: (recordingId: RecordingId) => Effect.Effect<void>
 }>()("nightjar/media/RecorderSupervisor") {}

@@ -16,7 +16,7 @@ import * as Identity from "#cluster/identity.ts"
 import type { Ownership } from "#cluster/ownership.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
-import type { Vault } from "#schema/vault.ts"
+import type { MasterKeys, Vault } from "#schema/vault.ts"
 import { Layer, type Redacted } from "effect"
 import { type FileSystem } from "effect"
 import type { MessageStorage, Runners, Sharding } from "effect/cluster"
@@ -33,7 +33,7 @@ export interface NodeOptions {
 }
 
 /** What every part of a node may ask for. */
-export type NodeBase = Vault | Identity.NodeIdentity | DatabaseServer | Late | FileSystem.FileSystem
+export type NodeBase = Vault | MasterKeys | Identity.NodeIdentity | DatabaseServer | Late | FileSystem.FileSystem
 
 /** What the services of (c) may ask for besides. */
 export type ControlBase =

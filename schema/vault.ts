@@ -30,3 +30,48 @@ export class Vault extends Context.Service<Vault, {
   readonly seal: (context: string, secret: Redacted.Redacted) => Effect.Effect<string>
   readonly open: (context: string, sealed: string) => Effect.Effect<Redacted.Redacted, VaultError>
 }>()("nightjar/Vault") {}
+
+/** Id of the key that a text was sealed under; `null` if it is no sealed text. */
+export const keyIdOf = (sealed: string): string | null => /^nj1\.([0-9a-f]{12})\./.exec(sealed)?.[1] ?? null
+
+/** The key is the operator's: where it is given, it is changed there. */
+export class MasterKeyGiven extends Schema.TaggedError<MasterKeyGiven>()("MasterKeyGiven", {}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return "The master key is given by NIGHTJAR_MASTER_KEY; change it there, with the one of before in the data folder's master.key"
+  }
+}
+
+/** The file of the master key cannot be written. */
+export class MasterKeyNotKept extends Schema.TaggedError<MasterKeyNotKept>()("MasterKeyNotKept", {
+  detail: Schema.String,
+}, { httpApiStatus: 503 }) {
+  override get message(): string {
+    return `The master key cannot be kept: ${this.detail}`
+  }
+}
+
+export interface MasterKeyIds {
+  /** The key that seals. */
+  readonly sealing: string
+  /** Keys of before, which still open. */
+  readonly older: ReadonlyArray<string>
+  readonly source: "file" | "setting"
+}
+
+/** The keys behind the {@link Vault}. */
+export class MasterKeys extends Context.Service<MasterKeys, {
+  readonly ids: Effect.Effect<MasterKeyIds>
+  /** Makes a key that seals from now on; it is on the disk, beside those of before, when it first seals. */
+  readonly renew: Effect.Effect<MasterKeyIds, MasterKeyGiven | MasterKeyNotKept>
+  /** Forgets keys of before. Whatever is still sealed under one of them is lost. */
+  readonly retire: (ids: ReadonlyArray<string>) => Effect.Effect<void, MasterKeyNotKept>
+}>()("nightjar/MasterKeys") {}
+
+/** A place outside of PostgreSQL that keeps sealed texts. */
+export interface SealedFile {
+  readonly name: string
+  /** Ids of the keys that its texts are sealed under. */
+  readonly keys: Effect.Effect<ReadonlySet<string>>
+  /** Seals all of them anew, under the key that seals now; on the disk when it returns. What does not open stays as it is. */
+  readonly reseal: Effect.Effect<void>
+}

@@ -23,13 +23,15 @@ import {
 } from "#schema/auth-network.ts"
 import { SmtpSettings, SmtpSettingsUpdate, SmtpTest, SmtpTestResult } from "#schema/auth-smtp.ts"
 import { UserNotFound } from "#schema/auth-users.ts"
+import { MasterKeyState } from "#schema/auth-vault.ts"
 import { InvalidCredentials, SignInLocked } from "#schema/auth.ts"
 import { Page, UserId } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { MasterKeyGiven, MasterKeyNotKept } from "#schema/vault.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { accepted, created, extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/auth/api/v1"
@@ -170,14 +172,33 @@ const smtp = [
   ),
 ] as const
 
+const masterKey = `${base}/settings/master-key`
+const vault = [
+  HttpApiEndpoint.get("masterKey", masterKey, { success: MasterKeyState })
+    .annotateMerge(access("system:read")).annotateMerge(extension).annotateMerge(
+      doc("Get the state of the master key", "Which key seals secrets on this node, and how far a rotation has come."),
+    ),
+  HttpApiEndpoint.post("rotateMasterKey", `${masterKey}/rotate`, {
+    headers: idempotencyKey,
+    success: accepted(MasterKeyState),
+    error: problems(MasterKeyGiven, MasterKeyNotKept),
+  }).annotateMerge(access("system:write")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Rotate the master key",
+      "A new key seals at once; every secret of before is sealed anew in the background, over restarts if need be, then the old key is forgotten. `Location` tells how far it is.",
+    ),
+  ),
+] as const
+
 export class NetworkGroup extends HttpApiGroup.make("network")
   .add(...ips)
   .add(...secondFactor)
   .add(...smtp)
+  .add(...vault)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({
     title: "Network",
-    description: "Which addresses may administer, the second factor, the mail server.",
+    description: "Which addresses may administer, the second factor, the mail server, the master key.",
   }))
 {}

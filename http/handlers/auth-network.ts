@@ -2,6 +2,7 @@
 import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
+import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import type { Caller } from "#actors/protocol/auth.ts"
 import type { CallOrigin } from "#schema/auth-network.ts"
 import { Effect } from "effect"
@@ -9,7 +10,7 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { currentUser } from "../contract/access.ts"
 import { NetworkGroup } from "../contract/auth-network.ts"
-import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
+import { acceptedAt, createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 
 const origin: Effect.Effect<CallOrigin> = Effect.map(
@@ -30,6 +31,7 @@ export const NetworkHandlers = HttpApiBuilder.group(
     const management = yield* ManagementAccess
     const smtp = yield* Smtp
     const factors = yield* SecondFactors
+    const renewal = yield* MasterKeyRenewal
     return handlers
       .handle("ips", ({ query }) => ips.list(pageRequest(query)))
       .handle(
@@ -91,6 +93,11 @@ export const NetworkHandlers = HttpApiBuilder.group(
         Effect.fnUntraced(function*({ headers, payload }) {
           return withVersion(yield* smtp.update(payload, yield* expectedVersion(headers)))
         }),
+      )
+      .handle("masterKey", () => renewal.state())
+      .handle(
+        "rotateMasterKey",
+        () => Effect.map(renewal.rotate(), (state) => acceptedAt("/auth/api/v1/settings/master-key", state)),
       )
       .handle("testSmtp", ({ payload }) => smtp.test(payload))
   }),

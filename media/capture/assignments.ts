@@ -68,6 +68,8 @@ export interface Assignments {
   readonly inForce: (streamId: StreamId) => number
   readonly put: (assignment: Assignment) => Effect.Effect<KeptAssignment, LineDiskError>
   readonly remove: (streamId: StreamId, epoch: number) => Effect.Effect<void, LineDiskError>
+  /** Seals every password anew. One that does not open keeps its seal. */
+  readonly reseal: Effect.Effect<void, LineDiskError>
 }
 
 const contextOf = (streamId: StreamId) => `stream/${streamId}/password`
@@ -119,7 +121,13 @@ export const loadAssignments = Effect.fnUntraced(
         withdrawn: Array.from(withdrawn, ([streamId, epoch]) => ({ streamId, epoch })),
       }))
     )
+    const again = Effect.fnUntraced(function*(one: KeptAssignment) {
+      const { password, streamId } = one.assignment
+      if (one.locked || password === null) return
+      kept.set(streamId, { ...one, sealed: yield* vault.seal(contextOf(streamId), password) })
+    })
     return {
+      reseal: Effect.suspend(() => Effect.andThen(Effect.forEach([...kept.values()], again, { discard: true }), save)),
       all: () => [...kept.values()],
       get: (streamId) => kept.get(streamId),
       inForce: (streamId) => Math.max(kept.get(streamId)?.assignment.epoch ?? 0, withdrawn.get(streamId) ?? 0),

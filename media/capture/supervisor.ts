@@ -16,7 +16,7 @@ import type { SourceDriver } from "#media/source.ts"
 import { Storage } from "#media/storage.ts"
 import type { RecordingId, StreamId } from "#schema/common.ts"
 import { uuid7From } from "#schema/uuid.ts"
-import { Vault } from "#schema/vault.ts"
+import { keyIdOf, Vault } from "#schema/vault.ts"
 import { Clock, Effect, FiberMap, Latch, PubSub, Random, Semaphore, Stream } from "effect"
 import { type KeptAssignment, loadAssignments, sameAssignment } from "./assignments.ts"
 import { makeJournal } from "./journal.ts"
@@ -189,6 +189,15 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     journalAcknowledged: Effect.sync(journal.acknowledged),
     journalLostAt: Effect.sync(journal.lostAt),
     gaps: (recordingId: RecordingId, interval) => ledgers.between(recordingId, interval),
+    secrets: {
+      name: "assignments.json",
+      keys: Effect.sync(() =>
+        new Set(
+          assignments.all().map(({ sealed }) => sealed === null ? null : keyIdOf(sealed)).filter((id) => id !== null),
+        )
+      ),
+      reseal: guard.withPermits(1)(Effect.orDie(assignments.reseal)),
+    },
     forget: (recordingId) =>
       guard.withPermits(1)(
         Effect.suspend(() =>

@@ -7,6 +7,7 @@ import { CommandFailed, failed } from "./failure.ts"
 import { jsonFlag, print } from "./output.ts"
 import { recordings, replayUrl } from "./recordings.ts"
 import { reindex, reindexFlag } from "./reindex.ts"
+import { rotateKey } from "./rotate-key.ts"
 import { status } from "./status.ts"
 
 /** What acts on the node itself and is wired by `ops/main.ts`. */
@@ -53,6 +54,6 @@ export const makeCommands = <E1, R1, E2, R2>(local: LocalCommands<E1, R1, E2, R2
   )
   return Command.make("nightjar").pipe(
     Command.withDescription("A network video recorder that stands in for itself"),
-    Command.withSubcommands([start, config, status, cameras, recordings, replayUrl, doctor]),
+    Command.withSubcommands([start, config, status, cameras, recordings, replayUrl, rotateKey, doctor]),
   )
 }
