@@ -4,7 +4,7 @@ import type { Profile, ProfileChange } from "#schema/auth.ts"
 import type { Check, ResourceGroup, ResourceGroupInput, RoleResourceGroupsInput } from "#schema/permission-groups.ts"
 import { type Permission, permissionNames, type ResourceRef } from "#schema/permission.ts"
 import { Redacted } from "effect"
-import { call, everything, refresh } from "./api.ts"
+import { call, everything, factorProof, refresh } from "./api.ts"
 
 /** Questions that one call takes. */
 const mostChecks = 200
@@ -48,6 +48,23 @@ export const changeUsername = async (username: string, password: string): Promis
 export const ownSessions = () => everything((api, query) => api.security.ownSessions({ query }))
 export const endOwnSession = (session_id: string) =>
   call((api) => api.security.endOwnSession({ params: { session_id } }))
+
+export const secondFactor = () => call((api) => api.network.secondFactor())
+export const enrolSecondFactor = (password: string) =>
+  call((api) => api.network.enrolSecondFactor({ payload: { password: Redacted.make(password) } }))
+export const confirmSecondFactor = async (otp: string) =>
+  (await call((api) => api.network.confirmSecondFactor({ payload: { otp: Redacted.make(otp) } }))).recoveryCodes
+export const disableSecondFactor = (password: string, code: string) =>
+  call((api) =>
+    api.network.disableSecondFactor({ payload: { password: Redacted.make(password), ...factorProof(code) } })
+  )
+export const renewRecoveryCodes = async (password: string, code: string) =>
+  (await call((api) =>
+    api.network.renewRecoveryCodes({ payload: { password: Redacted.make(password), ...factorProof(code) } })
+  )).recoveryCodes
+
+/** Begins the idle time of the session anew. */
+export const heartbeat = () => call((api) => api.auth.heartbeat())
 
 export const ipCheck = () => call((api) => api.network.ipCheck())
 

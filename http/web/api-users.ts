@@ -18,6 +18,9 @@ export const deleteUser = ({ id, version }: User) =>
 
 export const unlockUser = ({ id }: User) => call((api) => api.users.unlockUser({ params: { id } }))
 
+/** For somebody who lost it. */
+export const resetSecondFactor = ({ id }: User) => call((api) => api.network.resetSecondFactor({ params: { id } }))
+
 export const sessionsOf = (id: UserId) => everything((api, query) => api.users.userSessions({ params: { id }, query }))
 
 export const endSessions = (id: UserId) => call((api) => api.users.terminateSessions({ params: { user_id: id } }))

@@ -41,10 +41,25 @@ export const messageOf = (error: unknown): string =>
 
 let refreshing: Promise<Profile> | null = null
 
+/** When the access token ends, epoch milliseconds. */
+let expiresAt = 0
+
+/** What is left of a token that is still sent: the way to the node and its clock take some of it. */
+const tokenReserve = 60_000
+
+const keep = (accessTokenNow: string, expiresInSeconds: number): void => {
+  accessToken = accessTokenNow
+  expiresAt = Date.now() + expiresInSeconds * 1000
+}
+
+/** Tabs share the cookie. Without a lock (pages that are not from a secure origin have none) two of them could use it up at once. */
+const alone = <A>(act: () => Promise<A>): Promise<A> =>
+  "locks" in navigator ? navigator.locks.request("nightjar.refresh", act) : act()
+
 /** One refresh at a time: a refresh token is used up by its first use. */
 export const refresh = (): Promise<Profile> => {
-  refreshing ??= run((api) => api.auth.refresh({ payload: {} })).then(({ body }) => {
-    accessToken = body.accessToken
+  refreshing ??= alone(() => run((api) => api.auth.refresh({ payload: {} }))).then(({ body }) => {
+    keep(body.accessToken, body.expiresIn)
     return body.user
   }, (error: unknown) => {
     if (tagOf(error) === "InvalidRefreshToken") localStorage.removeItem(sessionHint)
@@ -69,16 +84,19 @@ export const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): 
   }
 }
 
+/** An access token that is good for a while yet. */
+export const freshToken = async (): Promise<string> => {
+  if (accessToken === null || expiresAt - Date.now() < tokenReserve) await refresh()
+  return accessToken ?? ""
+}
+
 const ask = (path: string, signal: AbortSignal): Promise<Response> =>
   fetch(path, { signal, headers: accessToken === null ? {} : { authorization: `Bearer ${accessToken}` } })
 
 /** The body of a path as the node sends it, for files; `onBytes` hears how many bytes have come so far. */
 export const readFile = async (path: string, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> => {
-  let answer = await ask(path, signal)
-  if (answer.status === 401) {
-    await refresh()
-    answer = await ask(path, signal)
-  }
+  await freshToken()
+  const answer = await ask(path, signal)
   if (!answer.ok) {
     const problem = decodeProblem(await answer.json().catch(() => null))
     throw new Error(
@@ -103,11 +121,17 @@ export const whenSignedOut = (listener: () => void): void => {
   signedOut = listener
 }
 
-export const signIn = async (username: string, password: string, _code?: string): Promise<Profile> => {
+/** Digits are a one-time code, anything else is taken for a recovery code. */
+export const factorProof = (code: string) =>
+  /^[\d\s]+$/.test(code) ? { otp: Redacted.make(code) } : { recoveryCode: Redacted.make(code) }
+
+/** `code`: of the second factor, for an account that has one. */
+export const signIn = async (username: string, password: string, code: string | null): Promise<Profile> => {
+  const proof = code === null ? {} : factorProof(code)
   const { body } = await run((api) =>
-    api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true } })
+    api.auth.login({ payload: { username, password: Redacted.make(password), cookie: true, ...proof } })
   )
-  accessToken = body.accessToken
+  keep(body.accessToken, body.expiresIn)
   localStorage.setItem(sessionHint, "1")
   return body.user
 }

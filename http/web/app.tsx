@@ -2,17 +2,22 @@
 import { RecordingToken } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { useCallback, useEffect, useRef, useState } from "react"
+import { AuditPage } from "./pages/audit.tsx"
 import { CamerasPage } from "./pages/cameras.tsx"
 import { GroupsPage } from "./pages/groups.tsx"
 import { LicencePage } from "./pages/licence.tsx"
 import { LivePage } from "./pages/live.tsx"
 import { MatrixPage } from "./pages/matrix.tsx"
+import { NotificationsPage } from "./pages/notifications.tsx"
 import { PlayerPage } from "./pages/player.tsx"
+import { ProfilePage } from "./pages/profile.tsx"
 import { RecordingsPage } from "./pages/recordings.tsx"
 import { RolesPage } from "./pages/roles.tsx"
+import { RulesPage } from "./pages/rules.tsx"
 import { SecurityPage } from "./pages/security.tsx"
 import { SystemPage } from "./pages/system.tsx"
 import { UsersPage } from "./pages/users.tsx"
+import { Bell } from "./parts/bell.tsx"
 import { Help } from "./parts/help.tsx"
 import { Icon } from "./parts/icons.tsx"
 import { Navigation } from "./parts/navigation.tsx"
@@ -62,11 +67,15 @@ const Page = ({ route }: { readonly route: Route }) => {
   if (route.page === "live") return <LivePage />
   if (route.page === "cameras") return <CamerasPage />
   if (route.page === "recordings") return <RecordingsPage />
+  if (route.page === "profile") return <ProfilePage />
+  if (route.page === "notifications" && may("notification:read")) return <NotificationsPage />
+  if (route.page === "rules") return <RulesPage />
   if (route.page === "users") return <UsersPage />
   if (route.page === "roles") return <RolesPage />
   if (route.page === "matrix") return <MatrixPage />
   if (route.page === "groups") return <GroupsPage />
   if (route.page === "security") return <SecurityPage tab={route.argument} />
+  if (route.page === "audit") return <AuditPage />
   if (route.page === "licence") return <LicencePage />
   if (route.page === "system") return <SystemPage />
   if (route.page === "play" && token !== null) {
@@ -162,6 +171,7 @@ export const App = () => {
         <div className="brand">
           <img src="/nightjar.svg" alt="" width="28" height="28" />
           Nightjar
+          <Bell />
         </div>
         <Navigation now={page} />
         <Foot onHelp={showHelp} />

@@ -8,8 +8,9 @@
 import type { Profile } from "#schema/auth.ts"
 import type { Permission } from "#schema/permission.ts"
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react"
-import { heldPermissions } from "./api-access.ts"
+import { heartbeat, heldPermissions } from "./api-access.ts"
 import { signedInAgain, signOut, whenSignedOut } from "./api.ts"
+import { Problem } from "./parts/notes.tsx"
 import { SignIn } from "./parts/sign-in.tsx"
 import { useQuery } from "./use-query.ts"
 
@@ -46,13 +47,24 @@ interface Inside {
 /** What stands around the pages of a signed-in user. */
 const SignedIn = ({ children, setUser, user }: Inside) => {
   const held = useQuery(`held ${user.id}`, heldPermissions, 60_000)
+  // A page that somebody looks at is no idle session.
+  useQuery(`heartbeat ${user.id}`, heartbeat, 60_000)
   const may = useCallback((permission: Permission) => held.data?.has(permission) ?? false, [held.data])
   const session = useMemo(() => ({ user, may, setUser, leave: () => void signOut().finally(() => setUser(null)) }), [
     user,
     may,
     setUser,
   ])
-  if (held.data === null && held.error === null) return <Waiting />
+  if (held.data === null) {
+    if (held.error === null) return <Waiting />
+    return (
+      <main className="login">
+        <Problem error={held.error}>
+          <button type="button" onClick={held.refresh}>Try again</button>
+        </Problem>
+      </main>
+    )
+  }
   return <SessionContext.Provider value={session}>{children}</SessionContext.Provider>
 }
 

@@ -13,6 +13,7 @@ import { listRoles, listUsers } from "../api-users.ts"
 import { listCameras } from "../api.ts"
 import { AccessTabs } from "../parts/access-tabs.tsx"
 import { Field } from "../parts/forms.tsx"
+import { Icon } from "../parts/icons.tsx"
 import { Loading, Problem } from "../parts/notes.tsx"
 import { type Cell, type Narrowed, PermissionGrid, within } from "../parts/permission-grid.tsx"
 import { useSession } from "../session.tsx"
@@ -133,6 +134,15 @@ const Matrix = ({ cameras, narrowed, roles, users }: MatrixProps) => {
       {answers.data !== null && answers.data.rows.length > 0 && (
         <PermissionGrid rows={answers.data.rows} narrowed={camera === null ? narrowed : new Map()} onCell={setCell} />
       )}
+      <p className="legend small" aria-hidden="true">
+        <span className="row">
+          <Icon name="tick" />may
+        </span>
+        <span className="row">
+          <Icon name="some" />may, for some resource groups only
+        </span>
+        <span>blank: may not</span>
+      </p>
       {asked.length === 0 && <p className="muted">Nobody holds this role.</p>}
       {fitting.length > asked.length && (
         <p className="small muted">

@@ -99,7 +99,7 @@ const Tick = ({ className, current, decision, label, onFocus, only, place }: Tic
     onPointerEnter={onFocus}
     onClick={(event) => event.currentTarget.focus()}
   >
-    {decision.allowed && <Icon name={only === null ? "tick" : "auto"} />}
+    {decision.allowed && <Icon name={only === null ? "tick" : "some"} />}
   </td>
 )
 

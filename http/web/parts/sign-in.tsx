@@ -118,15 +118,16 @@ export const SignIn = (
   const [asksCode, setAsksCode] = useState(false)
   const [error, setError] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
-  const submit = async (code?: string) => {
+  const submit = async (code: string | null) => {
     setBusy(true)
     setError(null)
     try {
       onUser(await signIn(given.username, given.password, code))
     } catch (failure) {
-      const first = tagOf(failure) === "SecondFactorRequired" && code === undefined
-      setAsksCode(tagOf(failure) === "SecondFactorRequired" || code !== undefined)
-      setError(first ? null : messageOf(failure))
+      const asks = tagOf(failure) === "SecondFactorRequired"
+      if (asks) setAsksCode(true)
+      // That a code is needed is no error the first time.
+      setError(asks && code === null ? null : messageOf(failure))
     }
     setBusy(false)
   }
@@ -161,7 +162,7 @@ export const SignIn = (
             setGiven={setGiven}
             error={error}
             busy={busy}
-            onSubmit={() => void submit()}
+            onSubmit={() => void submit(null)}
           />
         )}
     </Frame>
