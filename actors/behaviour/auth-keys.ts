@@ -58,7 +58,11 @@ const makeKey = Effect.fnUntraced(function*(store: KeyStore, nowMs: EpochMs, sig
   return { kid, key, signsFromMs, expiresAtMs } satisfies SigningKey
 })
 
-export type KeyStore = Pick<AuthStore["keys"], "list" | "add">
+/** Where keys are kept; the one that signs from the latest moment comes first. */
+interface KeyStore {
+  readonly list: (nowMs: EpochMs) => Effect.Effect<ReadonlyArray<KeyRow>, SqlError.SqlError>
+  readonly add: (key: Parameters<AuthStore["keys"]["add"]>[0]) => Effect.Effect<unknown, SqlError.SqlError>
+}
 
 /** The keys of this node. */
 export interface KeyRing {
