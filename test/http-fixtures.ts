@@ -53,6 +53,7 @@ export const namedTokens = Layer.succeed(AccessTokens, {
   endSession: () => Effect.void,
   hasEnded: () => Effect.succeed(false),
   untilEnded: () => Effect.never,
+  grantsOf: () => Effect.succeed(principal("viewer").grants),
   ended: Stream.never,
   settings: Effect.succeed(defaultSecuritySettings),
 })

@@ -28,6 +28,7 @@ export interface Body {
   readonly streams: ReadonlyArray<Body>
   readonly recordingToken: string
   readonly sessionId: string
+  readonly uri: string
   readonly parentId: string | null
   readonly groupCount: number
   readonly administrative: boolean

@@ -321,6 +321,16 @@ describe("resource groups", () => {
     await expecting(200, vera("GET", `/search/api/v1/recordings/${half.recordingToken}/timeline?${day}`))
     await expecting(200, vera("GET", `/camera/api/v1/streams/${stream(lobby)}/media-path`))
 
+    // What was opened while it was allowed ends with the permission, though its URL needs no token.
+    const media = async () => (await fetch(`${here.url}${session.uri}`)).status
+    const granted = (method: string) =>
+      admin(method, `${base}/resource-groups/${floor}/resources`, { resources: [{ kind: "camera", id: lobby.id }] })
+    assert.notStrictEqual(await media(), 410)
+    await expecting(200, granted("DELETE"))
+    assert.strictEqual(await media(), 410)
+    await expecting(200, granted("POST"))
+    assert.notStrictEqual(await media(), 410)
+
     // Seen, but not allowed.
     await expecting(
       200,

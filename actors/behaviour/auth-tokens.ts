@@ -191,6 +191,12 @@ const make = Effect.gen(function*() {
       }
       return principal(claims, state) ?? (yield* refused)
     }),
+    grantsOf: (userId) =>
+      Effect.map(present, (state) => {
+        const { complete, roles } = state.trust.users
+        const held = roles.get(userId)
+        return held === undefined ? complete ? nothing : null : heldBy(held, state)
+      }),
     jwks: Effect.gen(function*() {
       const { trust } = yield* present
       const nowMs = yield* Clock.currentTimeMillis

@@ -19,7 +19,7 @@ import type {
   SignInLocked,
   UsernameTaken,
 } from "#schema/auth.ts"
-import type { EpochMs } from "#schema/common.ts"
+import type { EpochMs, UserId } from "#schema/common.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import type { Grant, UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated, VersionConflict } from "#schema/problem.ts"
@@ -42,6 +42,11 @@ export interface TokenTrust {
 export class AccessTokens extends Context.Service<AccessTokens, {
   /** The user that a token speaks for. `DependencyUnavailable` before the first {@link TokenTrust}. */
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<UserPrincipal, Unauthenticated | DependencyUnavailable>
+  /**
+   * What a user holds now, without a token: for what was opened in his name and goes on. Nothing for one who may not sign in;
+   * null for one who is not among those that are kept ({@link TokenTrust}).
+   */
+  readonly grantsOf: (userId: UserId) => Effect.Effect<ReadonlyArray<Grant> | null, DependencyUnavailable>
   readonly jwks: Effect.Effect<JwkSet, DependencyUnavailable>
   readonly trust: (known: TokenTrust) => Effect.Effect<void>
   /** Refuses the access tokens of a session from now on, until {@link TokenTrust} carries it or the tokens are expired. */

@@ -59,6 +59,8 @@ export const ReplaySessionActor = Entity.make("ReplaySession", [
 export interface ReplayGrant {
   /** Media that are under way close when it ends. */
   readonly loginSessionId: string
+  /** Whose permission to replay it lives by. */
+  readonly userId: UserId
   readonly recordingId: RecordingId
   readonly recordingToken: RecordingToken
   readonly start: EpochMs

@@ -5,13 +5,24 @@
  * 1. Of a thing that the caller may not see the answer is that of one that does not exist: the same problem, word for word. One
  *    that he sees but may not touch is 403.
  * 2. Nothing is asked of the database for roles that are not narrowed; for others it is one row by its key.
+ * 3. What goes on in somebody's name (a replay session, whose URL needs no token) ends with his permission.
  */
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { type Named, Resources } from "#actors/protocol/permission.ts"
+import type { ReplayGrant } from "#actors/protocol/replay.ts"
 import { CameraNotFound, ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
-import { anonymous, decide, type Principal, type ScopedPermission, sees, unnarrowed } from "#schema/permission.ts"
+import {
+  anonymous,
+  decide,
+  type Principal,
+  type ResourceRef,
+  type ScopedPermission,
+  sees,
+  unnarrowed,
+} from "#schema/permission.ts"
 import { type DependencyUnavailable, Forbidden } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
-import { ReplaySessionNotFound } from "#schema/replay.ts"
+import { ReplaySessionEnded, ReplaySessionNotFound } from "#schema/replay.ts"
 import { Effect, Option } from "effect"
 import { HttpRouter } from "effect/http"
 import { type AccessAnnotation, type ConcernedKind, CurrentPrincipal } from "../contract/access.ts"
@@ -76,3 +87,35 @@ export const makePathGuard = Effect.map(
       )
     }),
 )
+
+/** Where recordings lie, some hundred bytes each; that never changes. */
+const rememberedPlaces = 4_096
+
+/** Whether the maker of a replay session may still replay what it shows; `ReplaySessionEnded` otherwise. */
+export const makeSessionGuard = Effect.gen(function*() {
+  const tokens = yield* AccessTokens
+  const resources = yield* Resources
+  const places = new Map<string, ReadonlyArray<ResourceRef>>()
+
+  const placeOf = Effect.fnUntraced(function*(id: string) {
+    const known = places.get(id)
+    if (known !== undefined) return known
+    const found = yield* resources.containing({ kind: "recording", id })
+    if (found === null) return null
+    const [oldest] = places.keys()
+    if (places.size >= rememberedPlaces && oldest !== undefined) places.delete(oldest)
+    places.set(id, found)
+    return found
+  })
+
+  return Effect.fnUntraced(function*({ loginSessionId, recordingId, userId }: ReplayGrant) {
+    const grants = yield* tokens.grantsOf(userId)
+    if (grants === null) return
+    const maker: Principal = { kind: "user", userId, username: "", sessionId: loginSessionId, grants }
+    if (unnarrowed(maker, "recording:replay")) return
+    // Who holds it nowhere needs no place.
+    const refs = decide(maker, "recording:replay").allowed ? yield* placeOf(recordingId) : null
+    const allowed = refs !== null && decide(maker, "recording:replay", refs).allowed
+    if (!allowed) return yield* new ReplaySessionEnded({ state: "revoked" })
+  })
+})

@@ -13,7 +13,7 @@ import { currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
 import { auditDetail, auditResource } from "./http-audit.ts"
-import { makeGuard } from "./http-resources.ts"
+import { makeGuard, makeSessionGuard } from "./http-resources.ts"
 import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
 
 const sourceOf = ({ createdAt, end, recordingId, speed, start }: ReplayGrant): HlsSource => ({
@@ -46,7 +46,10 @@ export const ReplayHandlers = HttpApiBuilder.group(
     const guard = yield* makeGuard
     const tokens = yield* AccessTokens
 
-    const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(replays.grant(id), sourceOf)
+    const stillAllowed = yield* makeSessionGuard
+
+    const grantOf = (id: Parameters<typeof replays.grant>[0]) => Effect.tap(replays.grant(id), stillAllowed)
+    const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(grantOf(id), sourceOf)
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */
     const gaps = (grant: ReplayGrant, within: Interval) =>
       Effect.orElseSucceed(recordings.gaps(grant.recordingToken, within), () => [])
@@ -83,14 +86,14 @@ export const ReplayHandlers = HttpApiBuilder.group(
       )
       .handle("metadata", ({ params }) =>
         Effect.gen(function*() {
-          const grant = yield* replays.grant(params.sessionId)
+          const grant = yield* grantOf(params.sessionId)
           const known = yield* gaps(grant, { start: grant.start, end: grant.end ?? (yield* Clock.currentTimeMillis) })
           const text = yield* hls.metadata(sourceOf(grant), known)
           return sendText(text, deprecationHeaders(metadataDeprecation(params.sessionId)))
         }))
       .handle("file", ({ params }) =>
         Effect.gen(function*() {
-          const grant = yield* replays.grant(params.sessionId)
+          const grant = yield* grantOf(params.sessionId)
           const found = yield* hls.resource(sourceOf(grant), params.filename)
           if (found.kind === "media") return yield* sendMedia(found, tokens.untilEnded(grant.loginSessionId))
           return sendText(found.render(yield* gaps(grant, found.interval)))
