@@ -118,8 +118,8 @@ const make = Effect.fnUntraced(function*(options: SenderOptions) {
     },
   )
 
-  const settle = Effect.fnUntraced(function*(delivery: DueDelivery) {
-    const { record, sent } = yield* attempt(delivery)
+  const record = Effect.fnUntraced(function*(delivery: DueDelivery, done: Effect.Success<ReturnType<typeof attempt>>) {
+    const { record, sent } = done
     const waits = options.retriesMs ?? channels[delivery.channel].retriesMs
     const wait = sent.outcome === "failed" ? waits[delivery.attempts.length] : undefined
     const jitter = 0.9 + 0.2 * (yield* Random.next)
@@ -138,7 +138,16 @@ const make = Effect.fnUntraced(function*(options: SenderOptions) {
   const round = Effect.gen(function*() {
     wake.closeUnsafe()
     const due = yield* store.claim(nodeId, yield* Clock.currentTimeMillis, claimed)
-    yield* Effect.forEach(due, settle, { concurrency: atOnce, discard: true })
+    const open = new Set(due.map(({ id }) => id))
+    const settle = (delivery: DueDelivery) =>
+      Effect.flatMap(attempt(delivery), (done) => {
+        open.delete(delivery.id)
+        // What was sent is written down, also when the node ends.
+        return Effect.uninterruptible(record(delivery, done))
+      })
+    yield* Effect.forEach(due, settle, { concurrency: atOnce, discard: true }).pipe(
+      Effect.onInterrupt(() => Effect.forEach(open, (id) => Effect.ignore(store.release(id)), { discard: true })),
+    )
     if (due.length < claimed) yield* Effect.timeoutOption(wake.await, lookEvery)
   }).pipe(
     answered,

@@ -127,6 +127,8 @@ const working = (sql: SqlClient.SqlClient) => ({
         next_at = ${nextMs === null ? null : new Date(nextMs)}, claimed_until = NULL
       WHERE id = ${id}::text::uuid`
   },
+  /** Whoever claimed it did not come to an end with it: it is free again at once. */
+  release: (id: string) => sql`UPDATE notification_delivery SET claimed_until = NULL WHERE id = ${id}::text::uuid`,
   /** Ends what waits for a target that is gone. */
   abandon: (channel: ChannelKind, targetId: string) =>
     sql`
