@@ -120,7 +120,8 @@ const hashOf = (row: ChainRow): string => hash("sha256", canonicalEntry(row), "h
 export const hashFits = (row: ChainRow): boolean => {
   try {
     const spelt = row.detail === "{}" || canonical(JSON.parse(row.detail)) === row.detail
-    return spelt && hashOf(row) === row.hash
+    // A resource has both columns or none: half of one would not show in the members.
+    return spelt && (row.resourceKind === null) === (row.resourceId === null) && hashOf(row) === row.hash
   } catch {
     return false
   }

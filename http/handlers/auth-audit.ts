@@ -65,9 +65,13 @@ const csvRecord = (entry: AuditEntry) => [
   entry.hash,
 ]
 
-/** RFC 4180, section 2: CRLF ends every record; invariant 2 is the option on formulas. */
+/** RFC 4180, section 2: CRLF ends every record, texts are quoted; invariant 2 is the option on formulas. */
 export const csvOf = (records: ReadonlyArray<ReadonlyArray<unknown>>): string =>
-  stringify(records.map((record) => [...record]), { record_delimiter: "\r\n", escape_formulas: true })
+  stringify(records.map((record) => [...record]), {
+    record_delimiter: "\r\n",
+    quoted_string: true,
+    escape_formulas: true,
+  })
 
 /** Pages as the text of one array. */
 const jsonText = <E>(pages: Stream.Stream<ReadonlyArray<AuditEntry>, E>): Stream.Stream<string, E> =>

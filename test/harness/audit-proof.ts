@@ -1,6 +1,7 @@
 /** The proof of the audit log: every tampering is found at the right entry, a long export costs no memory. */
 import type { AuditVerification } from "#schema/auth-audit.ts"
 import { Cause, Effect, Exit, Logger, Stream } from "effect"
+import { random } from "../media/random.ts"
 import { type AuditNode, auditNode, auditPostgres, fill, settled, temporary } from "./audit-node.ts"
 import { keepOriginal, needsWhole, tampered, tamperings, touchesRest } from "./audit-tamper.ts"
 import type { Report } from "./report.ts"
@@ -15,17 +16,6 @@ export interface AuditProofOptions {
   readonly seed: number
 }
 
-/** Mulberry32: the same tamperings for the same seed. */
-const randomOf = (seed: number) => {
-  let state = seed
-  return (below: number): number => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4_294_967_296) * below)
-  }
-}
-
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 const timed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
@@ -35,11 +25,11 @@ const timed = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   })
 
 /** Verifies to the end, in as many parts as it takes. */
-const verifyAll = (node: AuditNode) =>
+const verifyAll = (node: AuditNode, begin: number | null = null) =>
   Effect.gen(function*() {
     let parts = 0
     let checked = 0
-    let from: number | null = null
+    let from = begin
     while (true) {
       const answer: AuditVerification = yield* node.log.verify({ from, to: null })
       parts++
@@ -50,10 +40,10 @@ const verifyAll = (node: AuditNode) =>
   })
 
 const proveTamperings = Effect.fnUntraced(function*(report: Report, node: AuditNode, options: AuditProofOptions) {
-  const random = randomOf(options.seed)
+  const next = random(options.seed)
   const last = yield* settled(node)
   yield* keepOriginal(node.sql)
-  const wrong: Array<string> = []
+  let wrong = 0
   const reasons = new Map<string, number>()
   const counts = new Map<string, number>()
   let wholes = 0
@@ -61,25 +51,25 @@ const proveTamperings = Effect.fnUntraced(function*(report: Report, node: AuditN
   for (let i = 0; i < options.tamperings; i++) {
     const way = tamperings[i % tamperings.length]!
     // What touches all that follows is undone row by row: all but one of forty lie in the last thousand.
-    const far = !touchesRest(way) || random(40) === 0
-    const k = far ? 7 + random(last - 10) : last - 4 - random(Math.min(1000, last - 11))
+    const far = !touchesRest(way) || next(40) === 0
+    const k = far ? 7 + next(last - 10) : last - 4 - next(Math.min(1000, last - 11))
     const whole = needsWhole(way) || wholes < options.whole && i % Math.ceil(options.tamperings / options.whole) === 0
     if (whole && !needsWhole(way)) wholes++
-    const from = whole ? null : Math.max(1, k - 1 - random(2000))
-    yield* tampered(node.sql, way, { k, last, some: random(1 << 20) }, (firstBad) =>
+    const from = whole ? null : Math.max(1, k - 1 - next(2000))
+    yield* tampered(node.sql, way, { k, last, some: next(1 << 20) }, (firstBad) =>
       Effect.gen(function*() {
-        const [answer, ms] = yield* timed(node.log.verify({ from, to: null }))
+        const [answer, ms] = yield* timed(verifyAll(node, from))
         slowestMs = Math.max(slowestMs, ms)
         const found = answer.fault?.sequence
         reasons.set(answer.fault?.reason ?? "none", (reasons.get(answer.fault?.reason ?? "none") ?? 0) + 1)
         counts.set(way, (counts.get(way) ?? 0) + 1)
         if (answer.intact || found !== firstBad) {
-          wrong.push(`${way} at ${k}: first bad ${firstBad}, told ${found ?? "none"}`)
+          wrong++
+          report.fault(`${way} at ${k}: first bad ${firstBad}, told ${found ?? "none"}`)
         }
       }))
-    if ((i + 1) % 100 === 0) report.say(`${i + 1} tamperings, ${wrong.length} not found at the right entry`)
+    if ((i + 1) % 100 === 0) report.say(`${i + 1} tamperings, ${wrong} not found at the right entry`)
   }
-  for (const line of wrong) report.fault(line)
   report.say(`${wholes} of them looked for from the first entry on, the slowest look took ${seconds(slowestMs)}`)
   report.say(`ways: ${[...counts].map(([name, count]) => `${name} ${count}`).join(", ")}`)
   report.say(`told as: ${[...reasons].map(([name, count]) => `${name} ${count}`).join(", ")}`)

@@ -232,8 +232,8 @@ export const tamperings = Object.keys(ways)
 
 /** Ways whose first bad entry may lie before any entry to begin a walk with. */
 export const needsWhole = (way: string): boolean => way === "a mark of retention that never was"
-/** Ways that touch all entries behind theirs: cheap near the end only. */
-export const touchesRest = (way: string): boolean => /rest|in between|truncation|follow/.test(way)
+/** Ways that touch, or are found behind, all entries that follow theirs: cheap near the end only. */
+export const touchesRest = (way: string): boolean => /rest|in between|truncation|follow|the end/.test(way)
 
 /** Tampers, lets `check` look, and undoes it. `check` is told the first bad entry. */
 export const tampered = <A, E>(
