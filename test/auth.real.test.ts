@@ -1,17 +1,19 @@
 /** Identity from outside: a server on a socket, a real PostgreSQL behind it, and `fetch`. */
-import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
+import { makePasswords, Passwords } from "#actors/behaviour/auth-passwords.ts"
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import * as Vaults from "#cluster/vault.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import type { EventDraft } from "#schema/event.ts"
 import { NodeFileSystem, NodeHttpServer } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
@@ -38,6 +40,15 @@ const startControl = Effect.fnUntraced(function*(options: {
   readonly adminPassword: Redacted.Redacted | null
 }) {
   const first: Array<{ readonly username: string; readonly password: string | null }> = []
+  const events: Array<EventDraft> = []
+  const work = { hashes: 0, checks: 0 }
+  const counted = Layer.effect(
+    Passwords,
+    Effect.map(makePasswords, ({ hash, verify }) => ({
+      hash: (password) => Effect.andThen(Effect.sync(() => void work.hashes++), hash(password)),
+      verify: (password, known) => Effect.andThen(Effect.sync(() => void work.checks++), verify(password, known)),
+    })),
+  )
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer(() => Scope.close(scope, Exit.void))
   const services = Layer.mergeAll(
@@ -50,14 +61,15 @@ const startControl = Effect.fnUntraced(function*(options: {
     }),
     idempotencyLayer,
   ).pipe(
-    Layer.provide([trustLayer(), RoleReaches.layer, passwordsLayer]),
+    Layer.provide([trustLayer(), RoleReaches.layer, counted]),
+    Layer.provide(Layer.succeed(Events, { publish: (draft) => Effect.sync(() => void events.push(draft)) })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 4 })),
     Layer.provide(Layer.succeed(AccessTokens, options.tokens)),
     Layer.provide(Vaults.layer({ dataFolder: options.vaultFolder, masterKey: null })),
     Layer.provide(NodeFileSystem.layer),
   )
   const context = yield* Layer.buildWithScope(services, scope)
-  return { context, first, end: Scope.close(scope, Exit.void) }
+  return { context, first, events, work, end: Scope.close(scope, Exit.void) }
 })
 
 /** A node's HTTP without anything behind it yet. */
@@ -160,7 +172,7 @@ live("signs in, and the token verifies by the published keys", () =>
 
 live("rotates refresh tokens, and a replayed one ends the session", () =>
   Effect.gen(function*() {
-    const { call, login } = yield* node
+    const { call, control, login } = yield* node
     const first = (yield* login()).body
     const second = yield* call("POST", `${auth}/refresh`, { body: { refreshToken: first["refreshToken"] } })
     assert.strictEqual(second.status, 200)
@@ -177,6 +189,43 @@ live("rotates refresh tokens, and a replayed one ends the session", () =>
     )
     assert.strictEqual((yield* call("GET", `${auth}/profile`, { token })).status, 401)
     assert.strictEqual((yield* call("POST", `${auth}/refresh`, { body: { refreshToken: "made up" } })).status, 401)
+    const [told] = control.events
+    assert.deepInclude(told, { type: "session.terminated" })
+    assert.strictEqual((told!.data as { readonly reason: string }).reason, "replay")
+  }))
+
+live("keeps a session alive by heartbeats, but not beyond its longest life", () =>
+  Effect.gen(function*() {
+    const { call, login, sql } = yield* node
+    const { accessToken: token, refreshToken } = (yield* login()).body
+    const day = 86_400_000
+    const beat = Effect.map(call("POST", `${auth}/heartbeat`, { token }), ({ body }) =>
+      Date.parse(body["expiresAt"] as string) - Date.parse(body["serverTime"] as string))
+    yield* sql`UPDATE auth_session SET expires_at = now() + interval '5 minutes'`
+    assert.strictEqual(yield* beat, 7 * day)
+    yield* sql`UPDATE auth_session SET created_at = now() - interval '29 days'`
+    assert.isAtMost(yield* beat, day)
+    assert.isAbove(yield* beat, day - 60_000)
+    // Its time is over: for the tables at once, for tokens as soon as the node reads again.
+    yield* sql`UPDATE auth_session SET expires_at = now() - interval '1 second'`
+    assert.strictEqual((yield* call("POST", `${auth}/heartbeat`, { token })).status, 401)
+    assert.strictEqual((yield* call("POST", `${auth}/refresh`, { body: { refreshToken } })).status, 401)
+    const refused = Effect.map(call("GET", "/health/detailed", { token }), ({ status }) =>
+      status === 401)
+    yield* Effect.repeat(Effect.delay(refused, "50 millis"), { until: (done) => done, times: 100 })
+    assert.isTrue(yield* refused)
+  }))
+
+live("takes no characters that the database cannot hold", () =>
+  Effect.gen(function*() {
+    const { call, login } = yield* node
+    assert.strictEqual((yield* login("ad\u0000min")).status, 400)
+    const token = (yield* login()).body["accessToken"]
+    for (const body of [{ displayName: "a\u0000b" }, { email: "a\u0000@b" }]) {
+      assert.strictEqual((yield* call("PATCH", `${auth}/profile`, { token, body })).status, 400)
+    }
+    // Half of a pair is no character, and no mistake of ours either.
+    assert.strictEqual((yield* login("ad\ud800min")).status, 401)
   }))
 
 live("lets one of two win who refresh with the same token at once", () =>
@@ -230,14 +279,25 @@ live("keeps a browser's refresh token in a cookie that scripts cannot read", () 
 
 live("tells a wrong password and an unknown name apart to nobody, and makes both wait", () =>
   Effect.gen(function*() {
-    const { login } = yield* node
+    const { control, login } = yield* node
+    const { events, work } = control
     for (const name of ["admin", "nobody"]) {
+      const before = { ...work }
+      events.splice(0)
       for (let attempt = 0; attempt < 5; attempt++) {
         const wrong = yield* login(name, "wrong")
         assert.strictEqual(wrong.status, 401)
         assert.strictEqual(wrong.body["code"], "invalid_credentials")
       }
       const locked = yield* login(name, name === "admin" ? adminPassword : "wrong")
+      // The costly part, by number: time would tell the name.
+      assert.deepStrictEqual(work, { hashes: before.hashes, checks: before.checks + 5 })
+      const failed = { type: "user.signin.failed", subject: name, data: { username: name, address: "127.0.0.1" } }
+      assert.deepInclude(events[0] as object, failed)
+      assert.deepStrictEqual(events.map(({ type }) => type), [
+        ...Array.from({ length: 5 }, () => "user.signin.failed"),
+        "user.signin.locked",
+      ])
       assert.strictEqual(locked.status, 429)
       assert.strictEqual(locked.body["code"], "sign_in_locked")
       assert.strictEqual(locked.headers.get("retry-after"), String(locked.body["retryAfterSeconds"]))
@@ -289,8 +349,8 @@ live("changes profile, name and password of the caller", () =>
       token,
       body: { currentPassword: adminPassword, newPassword: "short" },
     })
-    assert.strictEqual(short.status, 400)
-    assert.strictEqual((short.body["errors"] as ReadonlyArray<{ pointer: string }>)[0]!.pointer, "/payload/newPassword")
+    assert.strictEqual(short.status, 422)
+    assert.deepStrictEqual(short.body["rules"], ["tooShort"])
     assert.notInclude(JSON.stringify(short.body), adminPassword)
     const next = "a much better password"
     assert.strictEqual(

@@ -9,6 +9,7 @@
  */
 import type { FactorProof } from "#actors/protocol/auth-factor.ts"
 import type { Caller } from "#actors/protocol/auth.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { InvalidSecondFactor, SecondFactorRequired } from "#schema/auth-factor.ts"
 import type { SecuritySettings } from "#schema/auth-security.ts"
 import { InvalidCredentials, SignInLocked } from "#schema/auth.ts"
@@ -26,6 +27,9 @@ export interface Credentials {
   readonly password: Redacted.Redacted
 }
 
+/** Characters of a name that did not sign in; names of users are no longer. */
+const longestTold = 64
+
 /** Where the secret of a user's second factor is sealed for. */
 export const factorPlace = (userId: string): string => `auth/second-factor/${userId}`
 
@@ -39,6 +43,17 @@ export const makeAuthenticate = Effect.gen(function*() {
   const factors = yield* AuthFactorStore
   const passwords = yield* Passwords
   const vault = yield* Vault
+  const events = yield* Events
+
+  const tellFailure = Effect.fnUntraced(function*(username: string, address: string, subjects: ReadonlyArray<string>) {
+    const who = { username: username.slice(0, longestTold), address }
+    yield* events.publish({ type: "user.signin.failed", subject: who.username, data: who, resource: [] })
+    const nowMs = yield* Clock.currentTimeMillis
+    const until = Math.max(0, ...(yield* throttle.locked(subjects, nowMs)).values())
+    if (until === 0) return
+    const data = { ...who, retryAfterSeconds: Math.ceil((until - nowMs) / 1000) }
+    yield* events.publish({ type: "user.signin.locked", subject: who.username, data, resource: [] })
+  })
 
   /** Counts the attempt against the account and the address, unless it is right. */
   const throttled = Effect.fnUntraced(
@@ -60,9 +75,12 @@ export const makeAuthenticate = Effect.gen(function*() {
         nowMs,
       )
       if (lockedUntil !== null) return yield* locked(lockedUntil, nowMs)
+      const subjects = [account, ...(address === null ? [] : [address])]
       const done = yield* Effect.tapError(work, (error) =>
         error instanceof SecondFactorRequired ?
-          Effect.asVoid(throttle.forgive([account, ...(address === null ? [] : [address])], nowMs)) :
+          Effect.asVoid(throttle.forgive(subjects, nowMs)) :
+          error instanceof InvalidCredentials || error instanceof InvalidSecondFactor ?
+          tellFailure(username, caller.address, subjects) :
           Effect.void)
       yield* throttle.succeed(account, address, nowMs)
       return done

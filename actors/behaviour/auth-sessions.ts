@@ -8,6 +8,7 @@ import { presentForMs } from "#actors/protocol/auth-presence.ts"
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { Sessions } from "#actors/protocol/auth-users.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { type SecuritySettings, SessionNotFound, type UserSession } from "#schema/auth-security.ts"
 import { UserNotFound } from "#schema/auth-users.ts"
 import { UserId } from "#schema/common.ts"
@@ -30,14 +31,39 @@ export const sessionRules = (settings: SecuritySettings): SessionRules => ({
   awaySeconds: presentForMs / 1000,
 })
 
-/** Makes it known that sessions, which the database has as ended, are over. */
+/** Sessions of one user, which the database has as ended. */
+export interface EndedSessions {
+  readonly userId: string
+  readonly ids: ReadonlyArray<string>
+  /** A word of the event `session.terminated`; `logout`, which everybody does, is no event. */
+  readonly reason: SessionEnd
+}
+export type SessionEnd =
+  | "logout"
+  | "replay"
+  | "limit"
+  | "terminated"
+  | "ended"
+  | "password"
+  | "disabled"
+  | "deleted"
+  | "mustChangePassword"
+
+/** Makes it known that sessions are over: refused here at once, told to the other nodes, closed wherever they are open. */
 export const makeEndSessions = Effect.gen(function*() {
   const tokens = yield* AccessTokens
   const trust = yield* Trust
-  return (ids: ReadonlyArray<string>): Effect.Effect<void> =>
-    ids.length === 0 ?
-      Effect.void :
-      Effect.andThen(Effect.forEach(ids, tokens.endSession, { discard: true }), trust.changed)
+  const events = yield* Events
+  return Effect.fnUntraced(function*({ ids, reason, userId }: EndedSessions) {
+    if (ids.length === 0) return
+    yield* Effect.forEach(ids, tokens.endSession, { discard: true })
+    yield* trust.changed
+    if (reason === "logout") return
+    for (const sessionId of ids) {
+      const data = { userId, sessionId, reason }
+      yield* events.publish({ type: "session.terminated", subject: userId, data, resource: [] })
+    }
+  })
 })
 
 const cursor = cursorOf("sessions", Schema.String.check(Schema.isUUID(7)))
@@ -78,14 +104,14 @@ const make = Effect.gen(function*() {
     terminate: Effect.fnUntraced(function*(userId) {
       const nowMs = yield* known(userId)
       const ended = yield* store.endAll(userId, null, "terminated", nowMs)
-      yield* endSessions(ended)
+      yield* endSessions({ userId, ids: ended, reason: "terminated" })
       return ended.length
     }, answered),
     endOwn: Effect.fnUntraced(function*(who, sessionId) {
       const nowMs = yield* Clock.currentTimeMillis
       const ended = yield* store.endOne(sessionId, who.userId, "ended", nowMs)
       if (!ended) return yield* new SessionNotFound({ sessionId })
-      yield* endSessions([sessionId])
+      yield* endSessions({ userId: who.userId, ids: [sessionId], reason: "ended" })
     }, answered),
     settings: () => answered(security.read),
     updateSettings: Effect.fnUntraced(function*(change, expectedVersion) {
@@ -109,7 +135,7 @@ const make = Effect.gen(function*() {
   })
 })
 
-export const layer: Layer.Layer<Sessions, never, SqlClient.SqlClient | AccessTokens | Trust> = Layer.effect(
+export const layer: Layer.Layer<Sessions, never, SqlClient.SqlClient | AccessTokens | Trust | Events> = Layer.effect(
   Sessions,
   make,
 )

@@ -9,6 +9,7 @@
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { Users, type VersionedPreferences } from "#actors/protocol/auth-users.ts"
 import type { AccessTokens } from "#actors/protocol/auth.ts"
+import type { Events } from "#actors/protocol/event.ts"
 import { LicenseGate } from "#actors/protocol/license.ts"
 import type { SecuritySettings } from "#schema/auth-security.ts"
 import {
@@ -37,7 +38,7 @@ import { AuthUsersStore, type ManagedRow, type UserSet } from "../store/auth-use
 import { mustHold } from "./auth-guard.ts"
 import { Passwords, randomPassword } from "./auth-passwords.ts"
 import { checkNewPassword, mustChange, passwordExpiry } from "./auth-policy.ts"
-import { makeEndSessions } from "./auth-sessions.ts"
+import { type EndedSessions, makeEndSessions, type SessionEnd } from "./auth-sessions.ts"
 
 const cursor = cursorOf("users", Schema.String.check(Schema.isPattern(/^\P{Cc}*$/u)))
 const holdsMore = "This user holds more than you do"
@@ -164,7 +165,7 @@ const makeCreate = Effect.fnUntraced(function*({ security, users }: Stores, { ge
 })
 
 /** What the transaction of a change does to sessions; `null`: nothing. */
-const endingOf = (change: UserUpdate): string | null =>
+const endingOf = (change: UserUpdate): SessionEnd | null =>
   change.enabled === false ?
     "disabled" :
     change.password !== undefined ?
@@ -186,7 +187,8 @@ const makeChanges = Effect.fnUntraced(function*(all: Stores, { get, named, row }
     yield* mustHold(who, yield* all.roles.named(user.roles), holdsMore)
     return user
   })
-  const told = (ended: ReadonlyArray<string>) => ended.length > 0 ? endSessions(ended) : trust.changed
+  const told = (ended: EndedSessions | null) =>
+    ended === null || ended.ids.length === 0 ? trust.changed : endSessions(ended)
   const outdated = () => new VersionConflict({ message: "The user was changed by somebody else" })
 
   const hashed = Effect.fnUntraced(function*(id: UserId, change: UserUpdate, nowMs: EpochMs) {
@@ -214,7 +216,7 @@ const makeChanges = Effect.fnUntraced(function*(all: Stores, { get, named, row }
       if (!(yield* users.set(id, set, expectedVersion))) return yield* outdated()
       if (roles !== undefined) yield* users.setRoles(id, roles)
       const reason = endingOf(change)
-      return reason === null ? [] : yield* sessions.endAll(id, null, reason, nowMs)
+      return reason === null ? null : { userId: id, reason, ids: yield* sessions.endAll(id, null, reason, nowMs) }
     })).pipe(taken(change.username ?? ""))
     yield* told(ended)
     return yield* get(id)
@@ -224,9 +226,9 @@ const makeChanges = Effect.fnUntraced(function*(all: Stores, { get, named, row }
     const nowMs = yield* Clock.currentTimeMillis
     const ended = yield* users.keepingAnAdministrator(Effect.gen(function*() {
       yield* measured(id, who)
-      const over = yield* sessions.endAll(id, null, "deleted", nowMs)
+      const ids = yield* sessions.endAll(id, null, "deleted", nowMs)
       if (!(yield* users.remove(id, expectedVersion))) return yield* outdated()
-      return over
+      return { userId: id, reason: "deleted" as const, ids }
     }))
     yield* told(ended)
   }, answered)
@@ -300,7 +302,5 @@ const make = Effect.gen(function*() {
   })
 })
 
-export const layer: Layer.Layer<Users, never, SqlClient.SqlClient | AccessTokens | Trust | Passwords> = Layer.effect(
-  Users,
-  make,
-)
+export const layer: Layer.Layer<Users, never, SqlClient.SqlClient | AccessTokens | Trust | Passwords | Events> = Layer
+  .effect(Users, make)

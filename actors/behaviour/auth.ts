@@ -9,6 +9,7 @@
  */
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { AccessTokens, Auth, type SignedIn, type TokenTrust } from "#actors/protocol/auth.ts"
+import type { Events } from "#actors/protocol/event.ts"
 import { RoleReach } from "#actors/protocol/permission.ts"
 import { type SecuritySettings, SessionLimitReached } from "#schema/auth-security.ts"
 import { InvalidCredentials, InvalidRefreshToken, type Profile, type PublicJwk, UsernameTaken } from "#schema/auth.ts"
@@ -197,7 +198,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       const opened = yield* sessions.open({ ...session, ...caller }, sessionRules(settings))
       if (opened.kind === "refused") return yield* new InvalidCredentials()
       if (opened.kind === "limit") return yield* new SessionLimitReached({ limit: settings.sessionsPerUser })
-      yield* endSessions(opened.ended)
+      yield* endSessions({ userId: user.id, ids: opened.ended, reason: "limit" })
       return yield* issue(user, { id, refreshToken, endsAtMs: opened.expiresAtMs }, settings)
     }, answered),
     refresh: Effect.fnUntraced(function*(token) {
@@ -209,15 +210,15 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
       if (rotation.kind === "replayed") {
         yield* Effect.logWarning(`A used refresh token came again; session ${rotation.sessionId} was ended`)
         yield* sessions.end(rotation.sessionId, "replay", nowMs)
-        yield* endSessions([rotation.sessionId])
+        yield* endSessions({ userId: rotation.userId, ids: [rotation.sessionId], reason: "replay" })
       }
       if (rotation.kind !== "rotated") return yield* new InvalidRefreshToken()
       const session = { id: rotation.sessionId, refreshToken: next, endsAtMs: rotation.expiresAtMs }
       return yield* issue(rotation.user, session, settings)
     }, answered),
-    logout: Effect.fnUntraced(function*({ sessionId }) {
+    logout: Effect.fnUntraced(function*({ sessionId, userId }) {
       yield* sessions.end(sessionId, "logout", yield* Clock.currentTimeMillis)
-      yield* endSessions([sessionId])
+      yield* endSessions({ userId, ids: [sessionId], reason: "logout" })
     }, answered),
     heartbeat: Effect.fnUntraced(function*(who) {
       const nowMs = yield* Clock.currentTimeMillis
@@ -257,7 +258,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
           sessions.endAll(user.id, who.sessionId, "password", nowMs),
         ),
       )
-      yield* endSessions(ended)
+      yield* endSessions({ userId: user.id, ids: ended, reason: "password" })
     }, answered),
   })
 
@@ -277,7 +278,7 @@ const make = Effect.fnUntraced(function*(options: AuthOptions) {
 export const authLayer = (options: AuthOptions): Layer.Layer<
   Auth,
   SqlError.SqlError,
-  AccessTokens | SqlClient.SqlClient | PgClient.PgClient | Vault | Trust | RoleReach | Passwords
+  AccessTokens | SqlClient.SqlClient | PgClient.PgClient | Vault | Trust | RoleReach | Passwords | Events
 > =>
   Layer.effect(
     Auth,
