@@ -504,6 +504,14 @@ describe("resource groups", () => {
       await code(403, tess("PUT", `${base}/resource-groups/${wide}`, { name: "Wide", parentId: group })),
       "forbidden",
     )
+    // Whoever manages permissions and reaches no camera cannot open cameras to others, nor to himself by another role.
+    await makeRole(admin, "clerk", ["permission:read", "permission:write"])
+    await makeUser(admin, "carl", ["clerk", "tenant"])
+    const carl = calling(here, await tokenOf(here, "carl"))
+    assert.strictEqual(await code(403, add(carl, foreign.id)), "forbidden")
+    const nest = (parentId: string) => carl("PUT", `${base}/resource-groups/${wide}`, { name: "Wide", parentId })
+    assert.strictEqual(await code(403, nest(group)), "forbidden")
+    await expecting(200, nest(await makeGroup(carl, "Nobody's")))
     // Refused means unchanged.
     const after = await expecting(200, admin("GET", `${base}/roles/tenant/resource-groups`))
     assert.deepStrictEqual(after.items.map((one) => one.id), [group])

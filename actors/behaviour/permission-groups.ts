@@ -5,8 +5,10 @@
  * 1. A change of the shape of the trees is decided and made in one transaction that no other such change shares: there is never
  *    a circle, never more than the limits.
  * 2. Only what exists gets into a group. What is deleted later leaves it in the transaction that deletes it.
- * 3. Somebody whose roles are narrowed puts into a group only what these roles reach.
+ * 3. Nobody gives away what they do not hold: what the roles that lead to a group would then grant of what it gets must be
+ *    within what the caller holds; somebody whose roles are narrowed puts into a group only what these roles reach.
  */
+import { Grants } from "#actors/protocol/auth-grants.ts"
 import { Trust } from "#actors/protocol/auth-trust.ts"
 import { ResourceGroups, Resources } from "#actors/protocol/permission.ts"
 import type { PageRequest } from "#schema/common.ts"
@@ -23,12 +25,20 @@ import {
   ResourceGroupNotFound,
   ResourceGroupsExhausted,
 } from "#schema/permission-groups.ts"
-import { type ResourceKind, resourceKinds, type UserPrincipal } from "#schema/permission.ts"
+import {
+  beyond,
+  resourceKey,
+  type ResourceKind,
+  resourceKinds,
+  type ResourceSet,
+  type UserPrincipal,
+} from "#schema/permission.ts"
 import { Forbidden, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect, Layer, Schema } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { answered, violates } from "../store/answer.ts"
+import { PermissionRoleStore } from "../store/permission-roles.ts"
 import { PermissionStore } from "../store/permission.ts"
 
 const groupCursor = cursorOf("resource-groups", Schema.Struct({ name: Schema.String, id: Schema.String }))
@@ -125,7 +135,23 @@ const mayAdd = Effect.fnUntraced(
   },
 )
 
-const changing = (store: Store, trust: Trust["Service"]) => {
+/** Whether the caller may let everybody who is led to this group reach these. Within the transaction that does it. */
+const giving = (roles: PermissionRoleStore, grants: Grants["Service"]) =>
+  Effect.fnUntraced(function*(who: UserPrincipal, groupId: ResourceGroupId, resources: ResourceSet) {
+    if (beyond(who, { role: "", permissions: ["*"], resources: "all" }) === null) return
+    for (const role of yield* roles.leading(groupId)) {
+      // One that was deleted just now leads nowhere any more.
+      const found = yield* Effect.catchTag(grants.role(role), "RoleNotFound", () => Effect.succeed(null))
+      const name = found === null ? null : beyond(who, { role, permissions: found.permissions, resources })
+      if (name === null) continue
+      const message = `The role ${role} would grant ${name} for more than you hold it yourself`
+      return yield* new Forbidden({ message })
+    }
+  })
+
+type MayGive = ReturnType<typeof giving>
+
+const changing = (store: Store, trust: Trust["Service"], roles: PermissionRoleStore, mayGive: MayGive) => {
   const one = finding(store)
   /** In the lock, then told. */
   const alone = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.tap(store.alone(work), () => trust.changed)
@@ -151,6 +177,7 @@ const changing = (store: Store, trust: Trust["Service"]) => {
           const parentId = input.parentId ?? null
           if (parentId !== null && parentId !== before.parentId) yield* mayShape(who)
           yield* checkedParent(store, id, parentId)
+          if (parentId !== null && parentId !== before.parentId) yield* mayGive(who, parentId, yield* roles.held(id))
           yield* store.update(id, input, yield* Clock.currentTimeMillis).pipe(named(input.name))
           return yield* one(id)
         }))
@@ -167,7 +194,7 @@ const changing = (store: Store, trust: Trust["Service"]) => {
   }
 }
 
-const filling = (store: Store, trust: Trust["Service"], resources: Resources["Service"]) => {
+const filling = (store: Store, trust: Trust["Service"], resources: Resources["Service"], mayGive: MayGive) => {
   const one = finding(store)
   const alone = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.tap(store.alone(work), () => trust.changed)
 
@@ -191,6 +218,7 @@ const filling = (store: Store, trust: Trust["Service"], resources: Resources["Se
         yield* checked(wanted)
         return yield* alone(Effect.gen(function*() {
           yield* Effect.flatMap(one(id), matching(ifMatch))
+          yield* mayGive(who, id, new Set(wanted.map(resourceKey)))
           const nowMs = yield* Clock.currentTimeMillis
           const added = yield* store.addMembers(id, wanted, nowMs)
           if ((yield* store.memberCount) > groupLimits.members) {
@@ -213,10 +241,16 @@ const filling = (store: Store, trust: Trust["Service"], resources: Resources["Se
   }
 }
 
-export const layer: Layer.Layer<ResourceGroups, never, SqlClient.SqlClient | Trust | Resources> = Layer.effect(
+export const layer: Layer.Layer<ResourceGroups, never, SqlClient.SqlClient | Trust | Resources | Grants> = Layer.effect(
   ResourceGroups,
   Effect.gen(function*() {
     const [store, trust, resources] = yield* Effect.all([PermissionStore, Trust, Resources])
-    return ResourceGroups.of({ ...listing(store), ...changing(store, trust), ...filling(store, trust, resources) })
+    const roles = yield* PermissionRoleStore
+    const mayGive = giving(roles, yield* Grants)
+    return ResourceGroups.of({
+      ...listing(store),
+      ...changing(store, trust, roles, mayGive),
+      ...filling(store, trust, resources, mayGive),
+    })
   }),
 )

@@ -74,6 +74,32 @@ const reading = (sql: SqlClient.SqlClient) => ({
         ) AS keys`,
       ([row]): "all" | ReadonlySet<ResourceKey> => row === undefined || row.all ? "all" : new Set(row.keys),
     ),
+  /** Roles that reach what this group holds: they were given it or one that it is nested in. */
+  leading: (groupId: ResourceGroupId) =>
+    Effect.map(
+      sql<{ readonly role: string }>`
+        WITH RECURSIVE up AS (
+          SELECT id, parent_id FROM permission_group WHERE id = ${groupId}
+          UNION
+          SELECT p.id, p.parent_id FROM up JOIN permission_group p ON p.id = up.parent_id
+        )
+        SELECT DISTINCT r.role FROM up JOIN permission_role_group r ON r.group_id = up.id
+          JOIN permission_role p ON p.role = r.role
+        WHERE NOT p.all_resources`,
+      (rows) => rows.map((row) => row.role),
+    ),
+  /** Everything that this group and those nested in it hold. */
+  held: (groupId: ResourceGroupId) =>
+    Effect.map(
+      sql<{ readonly key: ResourceKey }>`
+        WITH RECURSIVE own AS (
+          SELECT id FROM permission_group WHERE id = ${groupId}
+          UNION
+          SELECT n.id FROM own JOIN permission_group n ON n.parent_id = own.id
+        )
+        SELECT DISTINCT m.kind || ':' || m.resource_id AS key FROM permission_member m JOIN own ON own.id = m.group_id`,
+      (rows): ReadonlySet<ResourceKey> => new Set(rows.map((row) => row.key)),
+    ),
   /** Of these groups, those there are. */
   existing: (ids: ReadonlyArray<ResourceGroupId>) =>
     Effect.map(
