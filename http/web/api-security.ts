@@ -34,3 +34,6 @@ export const smtpSettings = async () => (await call((api) => api.network.smtpSet
 export const updateSmtp = async ({ version }: SmtpSettings, payload: SmtpSettingsUpdate) =>
   (await call((api) => api.network.updateSmtpSettings({ headers: { "if-match": etag(version) }, payload }))).body
 export const testSmtp = (payload: SmtpTest) => call((api) => api.network.testSmtp({ payload }))
+
+export const masterKey = () => call((api) => api.network.masterKey())
+export const rotateMasterKey = () => call((api) => api.network.rotateMasterKey({ headers: {} }))

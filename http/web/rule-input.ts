@@ -35,7 +35,7 @@ export interface RuleFields {
   readonly webhooks: ReadonlyArray<Webhook>
 }
 
-/** A new rule tells everybody who may see it, in the dashboard; a minute keeps a camera that flaps from being a nuisance. */
+/** A new rule tells the administrators, in the dashboard; a minute keeps a camera that flaps from being a nuisance. */
 const newRule: RuleFields = {
   name: "",
   active: true,
@@ -51,7 +51,7 @@ const newRule: RuleFields = {
   sound: "chime",
   colour: "",
   users: [],
-  roles: [],
+  roles: ["admin"],
   inApp: true,
   email: false,
   attachPicture: true,

@@ -3,8 +3,8 @@
  * one visit, in order: the node is empty at first and has footage, a gap and cameras in trouble at the end.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { readFile } from "node:fs/promises"
 import type { Browser, Locator, Page } from "playwright-core"
+import { faultsOf } from "./axe.ts"
 import {
   eventually,
   launchChromium,
@@ -15,8 +15,6 @@ import {
   startNode,
   withoutChromium,
 } from "./node.ts"
-
-const axeSource = new URL("../../node_modules/axe-core/axe.min.js", import.meta.url)
 
 let node: Running
 let browser: Browser
@@ -69,27 +67,6 @@ const play = async (name: string) => {
 const playing = (at: Page) =>
   eventually("playback", () => at.locator("video").evaluate((one) => (one as HTMLVideoElement).readyState > 2), 20)
 
-interface Finding {
-  readonly id: string
-  readonly impact: string
-  readonly nodes: ReadonlyArray<{ readonly html: string }>
-}
-
-/** Serious and critical faults that axe finds, in both themes. */
-const faults = async (): Promise<ReadonlyArray<string>> => {
-  const source = await readFile(axeSource, "utf8")
-  const found: Array<string> = []
-  for (const colorScheme of ["dark", "light"] as const) {
-    await page.emulateMedia({ colorScheme })
-    await page.evaluate(source)
-    const violations = await page.evaluate<ReadonlyArray<Finding>>("axe.run().then((result) => result.violations)")
-    for (const { id, impact, nodes } of violations) {
-      if (impact === "serious" || impact === "critical") found.push(`${colorScheme} ${id}: ${nodes[0]?.html}`)
-    }
-  }
-  return found
-}
-
 describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: ${withoutChromium})`}`, () => {
   beforeAll(async () => {
     const [running, started] = await Promise.all([
@@ -110,7 +87,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await page.goto(node.address)
     await page.getByLabel("Password").fill("wrong")
     assert.deepStrictEqual(complaints, [], "a first visit asks for nothing that is refused")
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
     await page.getByRole("button", { name: "Sign in" }).click()
     await page.getByRole("alert").waitFor()
     assert.strictEqual(complaints.splice(0).length, 1, "the browser reports the 401 that was asked for")
@@ -128,7 +105,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     ) {
       await go(where!)
       await page.getByRole("heading", { name: title! }).waitFor()
-      assert.deepStrictEqual(await faults(), [], where)
+      assert.deepStrictEqual(await faultsOf(page), [], where)
     }
     await page.getByRole("link", { name: "Add a camera" }).click()
     await page.getByRole("dialog", { name: "Add a camera" }).waitFor()
@@ -137,7 +114,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
   it("adds a camera by its form", async () => {
     const camera = node.cameras[0]!
     const form = page.getByRole("dialog", { name: "Add a camera" })
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
     await form.getByLabel("Name", { exact: true }).fill("Front door")
     await form.getByLabel(/^RTSP address of the sub/).fill(camera.streams.find((one) => one.role === "sub")!.url)
     await form.getByLabel(/^RTSP address(?! of the sub)/).fill("http://127.0.0.1/no")
@@ -166,26 +143,26 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await page.getByRole("article", { name: "Loading bay" }).locator("video").waitFor()
     // The gap that later tests look at.
     await node.tell(1, "cut", { seconds: 2 })
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("lists cameras and recordings, with coverage", async () => {
     await go("cameras")
     await page.getByRole("row", { name: /Car park.*password refused/ }).waitFor()
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
     await go("recordings")
     const entry = page.getByRole("article", { name: "Front door" })
     await entry.getByText(/\d % of .* recorded/).waitFor()
     await entry.getByRole("img", { name: /^Last 24 hours/ }).waitFor()
     await entry.getByRole("button", { name: /^Kept 30 days/ }).waitFor()
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("plays a recording: the picture moves", async () => {
     await play("Front door")
     await page.getByRole("heading", { name: "Front door" }).waitFor()
     await moves(video())
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("seeks by a click on the timeline, by keys and by the form", async () => {
@@ -244,7 +221,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await drawn.hover({ force: true })
     await timeline().getByText(/camera offline, .* missing/).waitFor()
     await moves(video())
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("says in words that a browser cannot decode H.265", async (context) => {
@@ -259,7 +236,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await go("system")
     await page.getByText("for more footage").waitFor()
     await page.getByText("Database").waitFor()
-    assert.deepStrictEqual(await faults(), [])
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("is as narrow as a telephone", async () => {

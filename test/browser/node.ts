@@ -47,6 +47,8 @@ export interface Running {
 export interface Wanted {
   /** Arguments of the simulator. */
   readonly simulator: ReadonlyArray<string>
+  /** Settings of the node besides, `NIGHTJAR_…`. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 /** The first match of a pattern in what a process prints; an error with the whole output if it ends before. */
@@ -129,6 +131,7 @@ export const startNode = async (wanted: Wanted): Promise<Running> => {
       NIGHTJAR_HTTP_PORT: "0",
       NIGHTJAR_ADMIN_PASSWORD: password,
       NIGHTJAR_LOG_LEVEL: "info",
+      ...wanted.settings,
     },
   })
   const end = async () => {
@@ -186,10 +189,11 @@ export const launchChromium = (): Promise<Browser> =>
     ],
   })
 
-/** Signs the administrator in by the form; ends on the page of live pictures. */
-export const signIn = async (page: Page, address: string): Promise<void> => {
+/** Signs somebody in by the form, the administrator if nobody is named; ends on the page of live pictures. */
+export const signIn = async (page: Page, address: string, who = { username: "admin", password }): Promise<void> => {
   await page.goto(address)
-  await page.getByLabel("Password").fill(password)
+  await page.getByLabel("User name").fill(who.username)
+  await page.getByLabel("Password").fill(who.password)
   await page.getByRole("button", { name: "Sign in" }).click()
   await page.getByRole("heading", { name: "Live" }).waitFor()
 }

@@ -89,7 +89,7 @@ const Entry = ({ onOpen, placed }: { readonly placed: Placed; readonly onOpen: (
           <button
             type="button"
             onClick={() => onOpen({ kind: "members", group })}
-            aria-label={`Cameras of ${group.name}`}
+            aria-label={`${may("permission:write") ? "Choose" : "Show"} cameras of ${group.name}`}
           >
             <Icon name="cameras" />
             {may("permission:write") ? "Choose" : "Show"}

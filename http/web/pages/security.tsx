@@ -5,6 +5,7 @@ import { Addresses } from "../parts/addresses.tsx"
 import { Tabs } from "../parts/forms.tsx"
 import { LockedAccounts } from "../parts/locked-accounts.tsx"
 import { MailServer } from "../parts/mail-server.tsx"
+import { MasterKey } from "../parts/master-key.tsx"
 import { SecurityRules } from "../parts/security-rules.tsx"
 import { useSession } from "../session.tsx"
 
@@ -20,6 +21,7 @@ const parts: ReadonlyArray<Part> = [
   { href: "security/locked", name: "Locked accounts", needs: "user:read", content: <LockedAccounts /> },
   { href: "security/addresses", name: "Management addresses", needs: "user:read", content: <Addresses /> },
   { href: "security/mail", name: "Mail server", needs: "system:read", content: <MailServer /> },
+  { href: "security/key", name: "Master key", needs: "system:read", content: <MasterKey /> },
 ]
 
 export const SecurityPage = ({ tab }: { readonly tab: string | null }) => {

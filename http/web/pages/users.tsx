@@ -60,7 +60,7 @@ const Row = ({ onChange, onOpen, user }: {
           <button
             type="button"
             onClick={() => onOpen({ kind: "sessions", user })}
-            aria-label={`Sessions of ${user.username}`}
+            aria-label={`${user.activeSessions} sessions of ${user.username}`}
             title="Sessions"
           >
             <span className="number">{user.activeSessions}</span>
