@@ -1,4 +1,5 @@
-/** What storage and capture say of themselves in `/health/detailed`. */
+/** What storage, capture and the audit queue say of themselves in `/health/detailed`. */
+import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import type { HealthReporter } from "#actors/protocol/health.ts"
 import { RecorderSupervisor, type StreamStatus } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
@@ -19,6 +20,20 @@ export const storageHealth: Effect.Effect<HealthReporter, never, Storage> = Effe
     }
     if (troubled.length === 0) return { ...reading, status: "pass" as const }
     return { ...reading, status: troubled.length === folders.length ? "fail" as const : "warn" as const, output }
+  }),
+}))
+
+/** Warns from half of its queue on: PostgreSQL is away for long; fails when nothing that changes something is admitted. */
+export const auditHealth: Effect.Effect<HealthReporter, never, AuditTrail> = Effect.map(AuditTrail, (trail) => ({
+  name: "audit:queue",
+  check: Effect.sync(() => {
+    const { dropped, limitBytes, queuedBytes } = trail.state()
+    const reading = { ...component, observedValue: queuedBytes, observedUnit: `of ${limitBytes} bytes waiting` }
+    if (!trail.hasRoom()) {
+      return { ...reading, status: "fail" as const, output: "it is full: nothing can be changed until the database is back" }
+    }
+    if (queuedBytes < limitBytes / 2) return { ...reading, status: "pass" as const }
+    return { ...reading, status: "warn" as const, output: `it fills up; ${dropped} refusals were left out` }
   }),
 }))
 

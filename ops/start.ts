@@ -76,7 +76,7 @@ import { HttpServer } from "effect/http"
 import { readSettings, servesTls, type Settings } from "./config.ts"
 import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
-import { captureHealth, storageHealth } from "./health.ts"
+import { auditHealth, captureHealth, storageHealth } from "./health.ts"
 import * as Hardware from "./host/hardware.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
@@ -210,6 +210,7 @@ const reporters = Layer.effectDiscard(Effect.gen(function*() {
   yield* health.register(yield* databaseHealth)
   yield* health.register(yield* storageHealth)
   yield* health.register(yield* captureHealth)
+  yield* health.register(yield* auditHealth)
 }))
 
 /** What HTTPS is served with; its fingerprint is what a person compares when a browser asks whether to trust it. */
