@@ -30,7 +30,11 @@ export const auditHealth: Effect.Effect<HealthReporter, never, AuditTrail> = Eff
     const { dropped, limitBytes, queuedBytes } = trail.state()
     const reading = { ...component, observedValue: queuedBytes, observedUnit: `of ${limitBytes} bytes waiting` }
     if (!trail.hasRoom()) {
-      return { ...reading, status: "fail" as const, output: "it is full: nothing can be changed until the database is back" }
+      return {
+        ...reading,
+        status: "fail" as const,
+        output: "it is full: nothing can be changed until the database is back",
+      }
     }
     if (queuedBytes < limitBytes / 2) return { ...reading, status: "pass" as const }
     return { ...reading, status: "warn" as const, output: `it fills up; ${dropped} refusals were left out` }
