@@ -38,6 +38,7 @@ import * as PopupEvaluator from "#actors/behaviour/notification-evaluator.ts"
 import * as PushBehaviour from "#actors/behaviour/notification-push.ts"
 import * as PopupRules from "#actors/behaviour/notification-rules.ts"
 import * as PopupSender from "#actors/behaviour/notification-sender.ts"
+import * as PopupSnapshots from "#actors/behaviour/notification-snapshot.ts"
 import * as PermissionGroups from "#actors/behaviour/permission-groups.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as PermissionResources from "#actors/behaviour/permission-resources.ts"
@@ -78,6 +79,7 @@ import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
 import { auditHealth, captureHealth, storageHealth } from "./health.ts"
 import * as Hardware from "./host/hardware.ts"
+import * as Still from "./host/still.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
 import * as Telemetry from "./telemetry.ts"
@@ -160,7 +162,7 @@ const control = (settings: Settings) => {
         PushBehaviour.layer({ insecure: false }),
       ),
     ),
-    Layer.provide(AuthGrants.layer),
+    Layer.provide([AuthGrants.layer, PopupSnapshots.layer.pipe(Layer.provide(Still.layer))]),
   )
   const services = popups.pipe(
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),

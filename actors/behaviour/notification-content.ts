@@ -68,12 +68,11 @@ const targetsOf = (rule: PopupRule, { people, subscriptions, webhooks }: Address
   rule.channels.flatMap((channel): ReadonlyArray<Target> => {
     const { kind } = channel
     if (kind === "inApp") {
-      return people.length === 0 ?
-        [] :
-        [{ channel: kind, targetId: "", target: `${people.length} people`, nodeId: null }]
+      const target = people.map(({ user }) => user.username).join(", ")
+      return people.length === 0 ? [] : [{ channel: kind, targetId: "", target, nodeId: null }]
     }
     if (kind === "email") {
-      return people.filter(({ user }) => user.email !== null).map(({ user }) => ({
+      return people.map(({ user }) => ({
         channel: kind,
         targetId: user.id,
         target: user.username,

@@ -28,6 +28,6 @@ export const inApp: NotificationChannel = {
           test: popup.test,
         },
       }),
-      { outcome: "delivered", detail: `told to ${audience.length} people` },
+      { outcome: "delivered", detail: `told to ${audience.length}` },
     ),
 }
