@@ -22,61 +22,64 @@ interface Reader {
 /** After the connection that hears notices broke; meanwhile the regular reading does. */
 const listenAgainAfter = "1 second"
 
-const make = Effect.fnUntraced(function*(every: Duration.Input) {
-  const store = yield* AuthTrustStore
-  const sender = yield* uuid7
-  const readers = new Set<Reader>()
-  const one = yield* Semaphore.make(1)
-  let asked = 0
-  let seen = 0
+/** Over the channel that `store` is. */
+export const makeTrust = Effect.fnUntraced(
+  function*(store: Pick<Effect.Success<typeof AuthTrustStore>, "notify" | "listen">, every: Duration.Input) {
+    const sender = yield* uuid7
+    const readers = new Set<Reader>()
+    const one = yield* Semaphore.make(1)
+    let asked = 0
+    let seen = 0
 
-  const quietly = ({ read, what }: Reader) =>
-    Effect.catchCause(read, (cause) => Effect.logDebug(`Reading ${what} must wait`, cause))
+    const quietly = ({ read, what }: Reader) =>
+      Effect.catchCause(read, (cause) => Effect.logDebug(`Reading ${what} must wait`, cause))
 
-  const readAll = Effect.suspend(() => {
-    asked += 1
-    const mine = asked
-    return one.withPermits(1)(Effect.suspend(() => {
-      if (seen >= mine) return Effect.void
-      const upTo = asked
-      return Effect.map(Effect.forEach(readers, quietly, { discard: true }), () => {
-        seen = upTo
-      })
-    }))
-  })
+    const readAll = Effect.suspend(() => {
+      asked += 1
+      const mine = asked
+      return one.withPermits(1)(Effect.suspend(() => {
+        if (seen >= mine) return Effect.void
+        const upTo = asked
+        return Effect.map(Effect.forEach(readers, quietly, { discard: true }), () => {
+          seen = upTo
+        })
+      }))
+    })
 
-  yield* Effect.forkScoped(Effect.repeat(readAll, Schedule.spaced(every)))
-  yield* Effect.scoped(store.listen(sender, readAll)).pipe(
-    Effect.catchCause((cause) => Effect.logDebug("Hearing of changes of trust must wait", cause)),
-    Effect.repeat(Schedule.spaced(listenAgainAfter)),
-    Effect.forkScoped,
-  )
+    yield* Effect.forkScoped(Effect.repeat(readAll, Schedule.spaced(every)))
+    yield* Effect.scoped(store.listen(sender, readAll)).pipe(
+      Effect.catchCause((cause) => Effect.logDebug("Hearing of changes of trust must wait", cause)),
+      Effect.repeat(Schedule.spaced(listenAgainAfter)),
+      Effect.forkScoped,
+    )
 
-  return Trust.of({
-    fresh: readAll,
-    changed: Effect.andThen(
-      store.notify(sender).pipe(Effect.catchCause((cause) =>
-        Effect.logDebug("Telling of a change of trust must wait", cause)
-      )),
-      readAll,
-    ),
-    reads: (what, read) =>
-      Effect.andThen(
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            const reader = { what, read }
-            readers.add(reader)
-            return reader
-          }),
-          (reader) =>
-            Effect.sync(() => readers.delete(reader)),
+    return Trust.of({
+      fresh: readAll,
+      changed: Effect.andThen(
+        store.notify(sender).pipe(
+          Effect.catchCause((cause) => Effect.logDebug("Telling of a change of trust must wait", cause)),
         ),
-        one.withPermits(1)(read),
+        readAll,
       ),
-  })
-})
+      reads: (what, read) =>
+        Effect.andThen(
+          Effect.acquireRelease(
+            Effect.sync(() => {
+              const reader = { what, read }
+              readers.add(reader)
+              return reader
+            }),
+            (reader) =>
+              Effect.sync(() => readers.delete(reader)),
+          ),
+          one.withPermits(1)(read),
+        ),
+    })
+  },
+)
 
 /** `every`: how often everything is read though no notice came. */
 export const trustLayer = (
   every: Duration.Input = "2 seconds",
-): Layer.Layer<Trust, never, SqlClient.SqlClient | PgClient.PgClient> => Layer.effect(Trust, make(every))
+): Layer.Layer<Trust, never, SqlClient.SqlClient | PgClient.PgClient> =>
+  Layer.effect(Trust, Effect.flatMap(AuthTrustStore, (store) => makeTrust(store, every)))
