@@ -1,0 +1,110 @@
+/** The picture of a mail, read by a foreign decoder, and made into a JPEG where ffmpeg is there. */
+import * as Snapshot from "#actors/behaviour/notification-snapshot.ts"
+import { Cameras } from "#actors/protocol/camera.ts"
+import { Snapshots, Stills } from "#actors/protocol/notification-rules.ts"
+import { type LiveItem, LiveStreams } from "#media/hub.ts"
+import * as Still from "#ops/host/still.ts"
+import { StreamId } from "#schema/common.ts"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { execFileSync } from "node:child_process"
+import { camera } from "./media/access-units.ts"
+import { missing } from "./peers/installed.ts"
+
+const lacking = missing("ffmpeg")
+const streamId = StreamId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a05")
+const cameraId = "0190163d-8694-7395-8ad4-5b8a3f3d0a06"
+
+/** One camera, whose hub gives these items once. */
+const doors = (items: ReadonlyArray<LiveItem> | null) =>
+  Layer.mergeAll(
+    Layer.succeed(
+      Cameras,
+      {
+        channels: () => Effect.succeed([{ streams: [{ id: streamId, role: "main" }] }]),
+      } as unknown as Cameras["Service"],
+    ),
+    Layer.succeed(LiveStreams, {
+      watch: () =>
+        Effect.sync(() => {
+          let given = false
+          return items === null ? null : {
+            take: Effect.suspend(() => {
+              if (given) return Effect.never
+              given = true
+              return Effect.succeed(items)
+            }),
+            dropped: () => 0,
+          }
+        }),
+    }),
+  )
+
+const newest = (items: ReadonlyArray<LiveItem> | null) =>
+  Effect.gen(function*() {
+    const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide(doors(items))))
+    return yield* Context.get(context, Snapshots).newest([{ kind: "camera", id: cameraId }])
+  })
+
+const filmed = () => {
+  const { parameters, units } = camera({
+    video: "main-640x360-25.h264",
+    audio: "tone-16000.aac",
+    seconds: 2,
+    startMs: 1_795_262_400_000,
+    videoTicks: 4_000_000,
+    audioTicks: 9_999,
+  })
+  return [{ _tag: "Parameters" as const, parameters }, ...units.map((unit) => ({ _tag: "Unit" as const, unit }))]
+}
+
+it.live.skipIf(lacking.length > 0)(
+  `is a file that players show for a second, and a JPEG of its size${lacking.length > 0 ? " (needs ffmpeg)" : ""}`,
+  () =>
+    Effect.gen(function*() {
+      const file = yield* newest(filmed())
+      assert.deepInclude(file!, { filename: "picture.mp4", contentType: "video/mp4" })
+      const probed = execFileSync("ffprobe", [
+        "-v",
+        "error",
+        "-count_frames",
+        "-show_entries",
+        "stream=codec_name,width,height,nb_read_frames:format=duration",
+        "-of",
+        "default=noprint_wrappers=1",
+        "pipe:0",
+      ], { input: file!.content }).toString()
+      for (const expected of ["codec_name=h264", "width=640", "height=360", "nb_read_frames=2"]) {
+        assert.include(probed, expected)
+      }
+      const stills = yield* Layer.build(Still.layer)
+      const jpeg = yield* Effect.provide(Effect.flatMap(Stills, (made) => made.jpeg(file!.content)), stills)
+      const size = execFileSync("ffprobe", [
+        "-v",
+        "error",
+        "-show_entries",
+        "stream=codec_name,width,height",
+        "-of",
+        "csv=p=0",
+        "pipe:0",
+      ], { input: jpeg! }).toString().trim()
+      assert.strictEqual(size, "mjpeg,640,360")
+      assert.strictEqual(
+        yield* Effect.provide(Effect.flatMap(Stills, (made) => made.jpeg(Buffer.from("no film"))), stills),
+        null,
+      )
+    }).pipe(Effect.scoped),
+)
+
+it.live(
+  "is none where nothing comes in time, the stream is elsewhere, or nothing names a camera",
+  () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* newest(null), null)
+      // Sound alone is no picture.
+      assert.strictEqual(yield* newest(filmed().slice(0, 1)), null)
+      const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide(doors(filmed()))))
+      assert.strictEqual(yield* Context.get(context, Snapshots).newest([]), null)
+    }).pipe(Effect.scoped),
+  20_000,
+)
