@@ -23,6 +23,7 @@ import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
 import { serverOptions, testHealth, unaskedServices } from "./http-fixtures.ts"
 
 const adminPassword = "correct horse battery"
@@ -122,11 +123,38 @@ const caller =
 
 const auth = "/auth/api/v1/auth"
 
+const shared = mkdtempSync(join(tmpdir(), "nightjar-auth-server-"))
+const sharedScope = Effect.runSync(Scope.make())
+let serverUrl = Redacted.make("")
+
+beforeAll(async () => {
+  const started = Effect.gen(function*() {
+    const server = yield* Layer.build(postgresLayer({ dataFolder: shared, copies: join(shared, "copies") }))
+    return yield* Context.get(server, EmbeddedPostgres).url
+  })
+  serverUrl = await Effect.runPromise(Scope.provide(started, sharedScope).pipe(Effect.provide(Logger.layer([]))))
+}, 60_000)
+
+afterAll(async () => {
+  await Effect.runPromise(Scope.close(sharedScope, Exit.void))
+  rmSync(shared, { recursive: true, force: true })
+}, 60_000)
+
+/** The database, empty: tests of this file follow each other. */
+const emptyDatabase = Effect.gen(function*() {
+  const url = serverUrl
+  const empty = Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => Effect.andThen(sql`DROP SCHEMA public CASCADE`, sql`CREATE SCHEMA public`),
+  )
+  yield* Effect.provide(empty, Database.layerClient({ url, applicationName: "test", maxConnections: 1 }))
+  return url
+})
+
 /** Everything running, with `admin`. */
 const node = Effect.gen(function*() {
   const data = yield* folder
-  const postgres = yield* Layer.build(postgresLayer({ dataFolder: data, copies: join(data, "copies") }))
-  const url = yield* Context.get(postgres, EmbeddedPostgres).url
+  const url = yield* emptyDatabase
   const http = yield* startHttp
   const control = yield* startControl({
     url,

@@ -5,6 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { currentUser } from "../contract/access.ts"
 import { SecurityGroup } from "../contract/auth-security.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
+import { auditDetail, auditResource } from "./http-audit.ts"
 
 const base = "/auth/api/v1"
 
@@ -19,6 +20,7 @@ export const SecurityHandlers = HttpApiBuilder.group(
       .handle(
         "createRole",
         Effect.fnUntraced(function*({ payload }) {
+          yield* auditDetail({ permissions: payload.permissions ?? [] })
           const made = yield* roles.create(payload, yield* currentUser)
           return createdAt(`${base}/roles/${encodeURIComponent(made.name)}`, made)
         }),
@@ -27,6 +29,8 @@ export const SecurityHandlers = HttpApiBuilder.group(
       .handle(
         "updateRole",
         Effect.fnUntraced(function*({ headers, params, payload }) {
+          yield* auditResource({ kind: "role", id: params.name })
+          yield* auditDetail({ ...payload })
           const expected = yield* expectedVersion(headers)
           return withVersion(yield* roles.update(params.name, payload, yield* currentUser, expected))
         }),
@@ -34,6 +38,7 @@ export const SecurityHandlers = HttpApiBuilder.group(
       .handle(
         "deleteRole",
         Effect.fnUntraced(function*({ headers, params }) {
+          yield* auditResource({ kind: "role", id: params.name })
           yield* roles.remove(params.name, yield* expectedVersion(headers))
         }),
       )
@@ -42,6 +47,7 @@ export const SecurityHandlers = HttpApiBuilder.group(
       .handle(
         "updateSecuritySettings",
         Effect.fnUntraced(function*({ headers, payload }) {
+          yield* auditDetail({ ...payload })
           return withVersion(yield* sessions.updateSettings(payload, yield* expectedVersion(headers)))
         }),
       )
