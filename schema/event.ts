@@ -201,6 +201,15 @@ export const eventTypes = {
     notify: true,
     data: Schema.Struct({ username: Schema.String, address: Schema.String, retryAfterSeconds: Schema.Int }),
   },
+  "license.state.changed": {
+    title: "Licence changed",
+    description:
+      "The licence is in another state than before; what is restricted then, if anything, is administration alone",
+    severity: "warning",
+    permission: "license:read",
+    notify: true,
+    data: Schema.Struct({ state: Schema.String, before: Schema.String, reason: Schema.String }),
+  },
   "popup.raised": {
     title: "Popup",
     description: "A popup rule tells its recipients of an event; `sound` and `colour` are those of the rule",

@@ -1,4 +1,5 @@
 /** The licence on a real PostgreSQL, with a vendor on loopback: every operation, every state, and recording that goes on in all of them. */
+import { makeLicensed } from "#actors/behaviour/auth-license.ts"
 import * as AuthPresence from "#actors/behaviour/auth-presence.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
@@ -62,6 +63,7 @@ const startNode = Effect.fnUntraced(function*(options: {
   readonly machine: { id: string }
 }) {
   const media = fakeMedia()
+  const published: Array<string> = []
   mkdirSync(options.dataFolder, { recursive: true })
   const license = { keys: options.keys, server: options.server, dataFolder: options.dataFolder }
   const hardware = Layer.succeed(HardwareFacts, {
@@ -85,7 +87,9 @@ const startNode = Effect.fnUntraced(function*(options: {
     Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(media.layer),
-    Layer.provideMerge(Layer.succeed(Events, { publish: () => Effect.void })),
+    Layer.provideMerge(Layer.succeed(Events, {
+      publish: (draft) => Effect.sync(() => void published.push(`${draft.type} ${String(draft.subject)}`)),
+    })),
     Layer.provideMerge(Identity.layer({ dataFolder: options.dataFolder })),
     Layer.provideMerge(Vaults.layer({ dataFolder: options.dataFolder, masterKey: null })),
     Layer.provide(NodeFileSystem.layer),
@@ -104,12 +108,14 @@ const startNode = Effect.fnUntraced(function*(options: {
     })
   return {
     media,
+    published,
     call,
     cameras: Context.get(context, Cameras),
     recordings: Context.get(context, Recordings),
     gate: Context.get(context, LicenseGate as never) as (typeof LicenseGate)["Service"],
     known: Context.get(context, LicenseKnown.LicenseKnown),
     sql: Context.get(context, SqlClient.SqlClient),
+    licensed: yield* Effect.provide(makeLicensed, context),
   }
 })
 
@@ -135,13 +141,14 @@ const world = Effect.gen(function*() {
 })
 
 const live = (name: string, run: () => Effect.Effect<void, unknown, Scope.Scope>) =>
-  it.live(name, () => run().pipe(Effect.provide(Logger.layer([]))), 60_000)
+  it.live(name, () => run().pipe(Effect.provide(Logger.layer([]))), 120_000)
 
 live(
   "a licence is asked for, installed, checked and given back; its limits hold, and recording goes on in every state",
   () =>
     Effect.gen(function*() {
-      const { call, cameras, clear, gate, known, licence, machine, media, put, recordings, sql } = yield* world
+      const { call, cameras, clear, gate, known, licence, licensed, machine, media, published, put, recordings, sql } =
+        yield* world
 
       // Without a licence everything works.
       const none = yield* call("GET", "/license")
@@ -271,6 +278,9 @@ live(
       yield* activate(yield* licence({ licenseId: "L-clock", issuedAt: new Date().toISOString(), resetClock: true }))
       yield* become("valid", false)
       assert.deepStrictEqual([...new Set(restrictedStates)].toSorted(), ["expired", "invalid", "restricted"])
+      for (const state of ["valid", "grace", "expired", "invalid", "restricted"]) {
+        assert.include(published, `license.state.changed ${state}`)
+      }
 
       // Given back: a receipt, free again, and never this one again.
       const receipt = yield* call("DELETE", "/license")
@@ -298,6 +308,9 @@ live(
         VALUES (${id}, ${person}, ${new Date(Date.now() - 60_000 + n * 1000)}, ${seen}, ${new Date(Date.now() + dayMs)},
           '192.0.2.7', 'Firefox')`
       }
+      // At the sign-in: everybody who is covered is there, but an administrator gets in.
+      assert.include((yield* Effect.flip(licensed({ roles: ["viewer"] }))).message, "covers 2 people")
+      yield* licensed({ roles: ["viewer", "admin"] })
       const first = yield* call("GET", "/sessions?limit=1")
       assert.deepInclude(first.body, { inUse: 2, limit: 2 })
       assert.deepInclude(at(first.body, "items", 0) as object, {

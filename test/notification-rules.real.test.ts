@@ -222,7 +222,7 @@ const world = Effect.gen(function*() {
 })
 
 const live = (name: string, run: () => Effect.Effect<void, unknown, Scope.Scope>) =>
-  it.live(name, () => run().pipe(Effect.provide(Logger.layer([]))), 90_000)
+  it.live(name, () => run().pipe(Effect.provide(Logger.layer([]))), 120_000)
 
 live(
   "rules are kept, their secrets shown once; events are told once by two nodes, retried, and logged",

@@ -8,6 +8,7 @@
  *    would have to be set back.
  * 3. A machine of the cluster that was not seen for {@link hardwareKeptMs} is no machine of it any more.
  */
+import { Events } from "#actors/protocol/event.ts"
 import { type HardwareFacts, LicenseGate } from "#actors/protocol/license.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import {
@@ -19,7 +20,7 @@ import {
   type TimeSeen,
   timeSeen,
 } from "#schema/license-state.ts"
-import { LicenseRestricted } from "#schema/license.ts"
+import { LicenseRestricted, type LicenseState } from "#schema/license.ts"
 import { Clock, Context, Effect, FileSystem, Layer, Schedule, Schema, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { type KeptLicense, LicenseStore } from "../store/license.ts"
@@ -38,6 +39,8 @@ export interface LicenseOptions {
 const readEvery = "5 seconds"
 /** How often the time is noted. */
 const noteEvery = "1 minute"
+/** The same change that another node tells within this time is the same event. */
+const sameChangeMs = 60_000
 export const hardwareKeptMs = 30 * 86_400_000
 
 export interface Known {
@@ -77,12 +80,14 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
   const mark = yield* makeMark(options.dataFolder)
   const fs = yield* FileSystem.FileSystem
   const { nodeId } = yield* NodeIdentity
+  const events = yield* Events
   const readHardware = yield* makeHardware
   const readKeys = Effect.provideService(readVendorKeys(options.keys), FileSystem.FileSystem, fs)
   const alone = yield* Semaphore.make(1)
   let keys: VendorKeys = yield* readKeys
   let hardware = yield* readHardware
   let known: Known | null = null
+  let told: LicenseState | null = null
   let time: TimeSeen = { highWaterMs: yield* mark.read, jumpSinceSteadyMs: null }
 
   const installedFacts = Effect.fnUntraced(function*(kept: KeptLicense) {
@@ -102,6 +107,23 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
     )
   })
 
+  /** Tells that the state is another one; every node notices, and what they tell is one event. */
+  const tell = Effect.fnUntraced(function*({ facts, kept }: Known) {
+    const nowMs = yield* Clock.currentTimeMillis
+    const { reason, state } = judge(facts, nowMs)
+    const before = told
+    told = state
+    if (before === null || before === state) return
+    const since = kept.installed?.activatedAtMs ?? 0
+    yield* events.publish({
+      type: "license.state.changed",
+      id: `license:${before}:${state}:${since}:${Math.floor(nowMs / sameChangeMs)}`,
+      subject: state,
+      data: { state, before, reason },
+      resource: [],
+    })
+  })
+
   /** Reads and judges anew. */
   const read = Effect.gen(function*() {
     const nowMs = yield* Clock.currentTimeMillis
@@ -114,6 +136,7 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
       highWaterMs: time.highWaterMs,
     }
     known = { kept, facts }
+    yield* tell(known)
     return known
   })
 
@@ -209,9 +232,11 @@ const quietly = <A, E>(what: string, work: Effect.Effect<A, E>) =>
   Effect.catchCause(Effect.asVoid(work), (cause) => Effect.logDebug(`${what} must wait`, cause))
 
 /** Stands below everything that asks the gate. */
-export const layer = (
-  options: LicenseOptions,
-): Layer.Layer<LicenseKnown, never, SqlClient.SqlClient | NodeIdentity | HardwareFacts | FileSystem.FileSystem> =>
+export const layer = (options: LicenseOptions): Layer.Layer<
+  LicenseKnown,
+  never,
+  SqlClient.SqlClient | NodeIdentity | HardwareFacts | Events | FileSystem.FileSystem
+> =>
   Layer.effectContext(Effect.gen(function*() {
     const known = yield* make(options)
     yield* quietly("The hardware id", known.seeHardware)
