@@ -12,7 +12,7 @@ import { NodeIdentity } from "#cluster/identity.ts"
 import { AuditEntryNotFound, type AuditFact, type AuditFilter, systemActor } from "#schema/auth-audit.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { InvalidInput, VersionConflict } from "#schema/problem.ts"
-import { Clock, Effect, type FileSystem, Layer, Option, Schedule, Schema, Stream } from "effect"
+import { Clock, Effect, type FileSystem, Layer, Option, Schedule, Schema, Semaphore, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { answered, databaseAway } from "../store/answer.ts"
 import { AuditChainStore, type ChainPoint } from "../store/auth-audit-chain.ts"
@@ -51,6 +51,8 @@ const make = Effect.fnUntraced(function*(options: AuditLogOptions) {
   const seal = auditSeal(identity)
   const heads = yield* makeAuditHeads({ path: options.headsPath, identity })
   const link = linkFacts(seal)
+  /** A walk keeps a core and a connection busy; whoever asks meanwhile waits, as long as a request may. */
+  const oneWalk = yield* Semaphore.make(1)
 
   const system = (action: string, detail: AuditFact["detail"]): AuditFact => ({
     action,
@@ -200,10 +202,14 @@ const make = Effect.fnUntraced(function*(options: AuditLogOptions) {
       }
       return { timeZone, days: daysOf(dates, yield* store.counts(bounds)) }
     }, answered),
-    verify: Effect.fnUntraced(function*({ from, to }) {
-      const known = yield* Effect.orDie(heads.read)
-      return yield* chain.snapshot(verifyChain({ store: chain, seal, known, from, to, limits: verifyLimits }))
-    }, answered),
+    verify: Effect.fnUntraced(
+      function*({ from, to }) {
+        const known = yield* Effect.orDie(heads.read)
+        return yield* chain.snapshot(verifyChain({ store: chain, seal, known, from, to, limits: verifyLimits }))
+      },
+      oneWalk.withPermits(1),
+      answered,
+    ),
   })
   return { service, move, sign, shorten }
 })
