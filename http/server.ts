@@ -64,9 +64,18 @@ const cutAfterGrace = (server: Server) => Effect.addFinalizer(() => Effect.sync(
 const listening = (options: ServerOptions) =>
   Layer.unwrap(Effect.gen(function*() {
     const server = yield* nodeServer(options.tls)
-    const listen = { host: options.host, port: options.port, gracefulShutdownTimeout: Duration.millis(options.graceMs) }
+    const listen = {
+      host: options.host,
+      port: options.port,
+      gracefulShutdownTimeout: Duration.millis(options.graceMs),
+      // Clients send words about themselves, never data.
+      websocket: { maxPayload: maxMessageBytes },
+    }
     return Layer.provideMerge(Layer.effectDiscard(cutAfterGrace(server)), NodeHttpServer.layer(() => server, listen))
   }))
+
+/** A token and what is asked for, with room to spare. */
+const maxMessageBytes = 16 * 1024
 
 /** The reference loads no fonts and offers nothing that lives on its maker's servers. */
 const offline = {

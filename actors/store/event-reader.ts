@@ -17,7 +17,7 @@ import { type EventRow, storedOf } from "./event-rows.ts"
 /** What a user may see of the log. */
 export interface Sight {
   readonly userId: UserId
-  /** Nothing from before he was there. */
+  /** Nothing that became known before he was there. */
   readonly sinceMs: EpochMs
   /** Of these types, those that happened to one of these resources; `null`: all. */
   readonly reaches: ReadonlyArray<
@@ -89,7 +89,7 @@ const texts = (sql: SqlClient.SqlClient, values: ReadonlyArray<string>) =>
 const seenBy = (sql: SqlClient.SqlClient, { reaches, sinceMs, userId }: Sight) =>
   sql.and([
     sql`e.notify`,
-    sql`e.at >= ${new Date(sinceMs)}`,
+    sql`e.kept_at >= ${new Date(sinceMs)}`,
     sql`(e.audience IS NULL OR ${userId}::text::uuid = ANY(e.audience))`,
     sql.or([
       sql`FALSE`,
