@@ -125,8 +125,7 @@ export const sendMail = (
         content: Buffer.from(content),
         ...(contentId === undefined ? {} : { cid: contentId }),
       })),
-      // The types know no signal yet; the library does since its version 10.
-      ...({ signal } as object),
+      signal,
       // A machine wrote it: nobody's holiday notice should answer (RFC 3834, section 5).
       headers: { "auto-submitted": "auto-generated" },
     })).pipe(Effect.flatMap(({ rejected }) => {
