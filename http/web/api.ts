@@ -9,9 +9,10 @@ import { type Client, makeClient } from "#http/contract/client.ts"
 import type { Profile } from "#schema/auth.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { Interval, RecordingToken } from "#schema/common.ts"
-import { Problem } from "#schema/problem.ts"
+import { BadRequest, Problem } from "#schema/problem.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { Effect, Option, Redacted, Schema } from "effect"
+import { toldFaults, unsentFaults } from "./faults.ts"
 import type { CameraInput } from "./parts/camera-form.tsx"
 
 const mostPages = 20
@@ -32,12 +33,12 @@ export const tagOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : ""
 
 /** A failure in words for a person. */
-export const messageOf = (error: unknown): string =>
-  tagOf(error) === "HttpClientError" ?
-    "The recorder does not answer" :
-    error instanceof Error ?
-    error.message :
-    String(error)
+export const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  if (tagOf(error) === "HttpClientError") return "The recorder does not answer"
+  if (tagOf(error) === "SchemaError") return unsentFaults(error.message)
+  return error instanceof BadRequest && error.errors.length > 0 ? toldFaults(error.errors) : error.message
+}
 
 let refreshing: Promise<Profile> | null = null
 

@@ -11,15 +11,7 @@ import { TOTP } from "otpauth"
 import type { Browser, Locator, Page } from "playwright-core"
 import { claims, sign, type VendorKey, vendorKey } from "../license-vendor.ts"
 import { faultsOf } from "./axe.ts"
-import {
-  eventually,
-  launchChromium,
-  recordCamera,
-  type Running,
-  signIn,
-  startNode,
-  withoutChromium,
-} from "./node.ts"
+import { eventually, launchChromium, recordCamera, type Running, signIn, startNode, withoutChromium } from "./node.ts"
 
 let node: Running
 let browser: Browser
@@ -134,7 +126,7 @@ describe.skipIf(withoutChromium)(
       await form.getByRole("checkbox", { name: "guard" }).check()
       await noFaults("user form")
       await button("Add user").click()
-      anna.password = await form.getByLabel("First password").innerText()
+      anna.password = await form.getByLabel("First password", { exact: true }).innerText()
       assert.isAtLeast(anna.password.length, 10)
       await button("Done").click()
       const row = page.getByRole("row", { name: /anna/ })
@@ -229,7 +221,7 @@ describe.skipIf(withoutChromium)(
 
       await go("security/mail")
       await page.getByLabel("Server", { exact: true }).fill("127.0.0.1")
-      await page.getByLabel("Port").fill("1")
+      await page.getByRole("spinbutton", { name: "Port" }).fill("1")
       await page.getByLabel("Sender").fill("nightjar@example.org")
       await button("Test").click()
       await page.getByRole("status").getByText("No connection").waitFor()
@@ -243,7 +235,7 @@ describe.skipIf(withoutChromium)(
       await button("Renew the key").click()
       await button("Renew").click()
       await eventually("another key", async () => await key.innerText() !== before)
-      await page.getByText("settled").waitFor()
+      await page.getByText("settled").waitFor({ timeout: 60_000 })
       await noFaults("master key")
     })
 
@@ -299,7 +291,7 @@ describe.skipIf(withoutChromium)(
       await page.getByRole("heading", { name: "No rule yet" }).waitFor()
       await button("Add a rule").click()
       const form = dialog("Add a rule")
-      await form.getByLabel("Name").fill("At night")
+      await form.getByRole("textbox", { name: "Name" }).fill("At night")
       await form.getByText("Events of all types").click()
       await form.getByRole("checkbox", { name: /^Camera offline/ }).check()
       await form.getByRole("radio", { name: "At these hours" }).check()

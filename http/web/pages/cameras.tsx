@@ -7,6 +7,7 @@ import { CameraForm } from "../parts/camera-form.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
 import { type Route, useRoute } from "../route.ts"
+import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
 type Open = { readonly kind: "add" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
@@ -73,56 +74,63 @@ const Row = ({ camera, onOpen, recordings }: {
   readonly camera: Camera
   readonly recordings: ReadonlyArray<Recording> | undefined
   readonly onOpen: (open: Open) => void
-}) => (
-  <tr>
-    <td>
-      <strong>{camera.name}</strong>
-    </td>
-    <td>
-      <Badge state={camera.status} />
-      <Why reason={camera.reason} />
-    </td>
-    <td>
-      <Picture camera={camera} />
-    </td>
-    <td className="small mono">{camera.channels[0]?.streams[0]?.sourceUrl ?? "—"}</td>
-    <td>
-      {recordings?.map((one) => <Badge key={one.id} state={one.state} />)}
-      {recordings?.length === 0 && <span className="muted">none</span>}
-    </td>
-    <td>
-      <div className="actions">
-        {recordings?.[0] !== undefined && (
-          <a
-            className="button"
-            href={`#/play/${recordings[0].recordingToken}`}
-            aria-label={`Play back ${camera.name}`}
-            title="Play back"
-          >
-            <Icon name="play" />
-          </a>
-        )}
-        <button
-          type="button"
-          onClick={() => onOpen({ kind: "edit", camera })}
-          aria-label={`Edit ${camera.name}`}
-          title="Edit"
-        >
-          <Icon name="edit" />
-        </button>
-        <button
-          type="button"
-          className="danger"
-          onClick={() => onOpen({ kind: "delete", camera })}
-          aria-label={`Delete ${camera.name}`}
-          title="Delete"
-        >
-          <Icon name="remove" />
-        </button>
-      </div>
-    </td>
-  </tr>
-)
+}) => {
+  const { may } = useSession()
+  return (
+    <tr>
+      <td>
+        <strong>{camera.name}</strong>
+      </td>
+      <td>
+        <Badge state={camera.status} />
+        <Why reason={camera.reason} />
+      </td>
+      <td>
+        <Picture camera={camera} />
+      </td>
+      <td className="small mono">{camera.channels[0]?.streams[0]?.sourceUrl ?? "—"}</td>
+      <td>
+        {recordings?.map((one) => <Badge key={one.id} state={one.state} />)}
+        {recordings?.length === 0 && <span className="muted">none</span>}
+      </td>
+      <td>
+        <div className="actions">
+          {recordings?.[0] !== undefined && may("recording:replay") && (
+            <a
+              className="button"
+              href={`#/play/${recordings[0].recordingToken}`}
+              aria-label={`Play back ${camera.name}`}
+              title="Play back"
+            >
+              <Icon name="play" />
+            </a>
+          )}
+          {may("camera:write") && (
+            <>
+              <button
+                type="button"
+                onClick={() => onOpen({ kind: "edit", camera })}
+                aria-label={`Edit ${camera.name}`}
+                title="Edit"
+              >
+                <Icon name="edit" />
+              </button>
+              <button
+                type="button"
+                className="danger"
+                onClick={() => onOpen({ kind: "delete", camera })}
+                aria-label={`Delete ${camera.name}`}
+                title="Delete"
+              >
+                <Icon name="remove" />
+              </button>
+            </>
+          )}
+        </div>
+      </td>
+    </tr>
+  )
+}
 
 /** The dialog that the address asks for: `?add=1`, `?edit=<camera>`. */
 const useAsked = (route: Route, cameras: ReadonlyArray<Camera> | null) => {
@@ -137,9 +145,38 @@ const useAsked = (route: Route, cameras: ReadonlyArray<Camera> | null) => {
   return [open, setOpen] as const
 }
 
+interface ListProps {
+  readonly cameras: ReadonlyArray<Camera>
+  readonly of: (camera: Camera) => ReadonlyArray<Recording> | undefined
+  readonly onOpen: (open: Open) => void
+}
+
+const List = ({ cameras, of, onOpen }: ListProps) => (
+  <div className="panel">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">State</th>
+          <th scope="col">Picture</th>
+          <th scope="col">Address</th>
+          <th scope="col">Recording</th>
+          <th scope="col">
+            <span className="visually-hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {cameras.map((camera) => <Row key={camera.id} camera={camera} recordings={of(camera)} onOpen={onOpen} />)}
+      </tbody>
+    </table>
+  </div>
+)
+
 export const CamerasPage = () => {
+  const { may } = useSession()
   const cameras = useQuery("cameras", listCameras, 3000)
-  const recordings = useQuery("recordings", listRecordings, 3000)
+  const recordings = useQuery("recordings", listRecordings, 3000, may("recording:read"))
   const [open, setOpen] = useAsked(useRoute(), cameras.data)
   const done = () => {
     setOpen(null)
@@ -153,7 +190,7 @@ export const CamerasPage = () => {
     <>
       <div className="head">
         <h1>Cameras</h1>
-        {cameras.data !== null && cameras.data.length > 0 && (
+        {cameras.data !== null && cameras.data.length > 0 && may("camera:write") && (
           <button
             type="button"
             className="primary"
@@ -171,34 +208,14 @@ export const CamerasPage = () => {
             Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password. The
             camera's manual tells the path.
           </p>
-          <button type="button" className="primary" onClick={() => setOpen({ kind: "add" })}>
-            <Icon name="plus" />Add a camera
-          </button>
+          {may("camera:write") && (
+            <button type="button" className="primary" onClick={() => setOpen({ kind: "add" })}>
+              <Icon name="plus" />Add a camera
+            </button>
+          )}
         </Empty>
       )}
-      {cameras.data !== null && cameras.data.length > 0 && (
-        <div className="panel">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col">Picture</th>
-                <th scope="col">Address</th>
-                <th scope="col">Recording</th>
-                <th scope="col">
-                  <span className="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {cameras.data.map((camera) => (
-                <Row key={camera.id} camera={camera} recordings={of(camera)} onOpen={setOpen} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {cameras.data !== null && cameras.data.length > 0 && <List cameras={cameras.data} of={of} onOpen={setOpen} />}
       {open?.kind === "add" && (
         <Modal title="Add a camera" onClose={done}>
           <CameraForm camera={null} onDone={done} />

@@ -9,6 +9,7 @@ import { listCameras, listRecordings, messageOf, openReplay, replayInfo } from "
 import { HlsVideo } from "../parts/hls-video.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem, Why } from "../parts/notes.tsx"
+import { useSession } from "../session.tsx"
 import { second } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 
@@ -100,11 +101,13 @@ const Picture = ({ name, recording }: { readonly name: string; readonly recordin
 }
 
 const Note = ({ camera, recording }: { readonly camera: Camera; readonly recording: Recording | undefined }) => {
+  const { may } = useSession()
+  if (!may("recording:replay")) return <div className="note">None of your roles lets you watch recorded pictures.</div>
   if (recording === undefined) {
     return (
       <div className="note">
         Not recorded, so there is no picture to show.
-        <a href="#/recordings">Start a recording</a>
+        {may("recording:write") && <a href="#/recordings">Start a recording</a>}
       </div>
     )
   }
@@ -114,14 +117,17 @@ const Note = ({ camera, recording }: { readonly camera: Camera; readonly recordi
     <div className="note">
       <Icon name={recording.state === "disabled" ? "pause" : "trouble"} />
       {recording.state === "disabled" ? "The recording is paused." : <Why reason={reason} />}
-      {camera.status === "authFailed" && <a href={`#/cameras?edit=${camera.id}`}>Change the password</a>}
+      {camera.status === "authFailed" && may("camera:write") && (
+        <a href={`#/cameras?edit=${camera.id}`}>Change the password</a>
+      )}
     </div>
   )
 }
 
 const Tile = ({ camera, recording }: { readonly camera: Camera; readonly recording: Recording | undefined }) => {
+  const { may } = useSession()
   const [element, visible] = useOnScreen()
-  const showing = recording?.state === "recording" && visible
+  const showing = recording?.state === "recording" && visible && may("recording:replay")
   return (
     <article className="tile" ref={element} aria-label={camera.name}>
       <div className="picture">
@@ -158,8 +164,9 @@ const Summary = ({ cameras }: { readonly cameras: ReadonlyArray<Camera> }) => {
 }
 
 export const LivePage = () => {
+  const { may } = useSession()
   const cameras = useQuery("cameras", listCameras)
-  const recordings = useQuery("recordings", listRecordings)
+  const recordings = useQuery("recordings", listRecordings, 5000, may("recording:read"))
   const all = cameras.data
   return (
     <>
@@ -174,12 +181,14 @@ export const LivePage = () => {
           <p>
             Add one by its RTSP address. It is recorded from then on, and its picture appears here a few seconds later.
           </p>
-          <a className="button primary" href="#/cameras?add=1">
-            <Icon name="plus" />Add a camera
-          </a>
+          {may("camera:write") && (
+            <a className="button primary" href="#/cameras?add=1">
+              <Icon name="plus" />Add a camera
+            </a>
+          )}
         </Empty>
       )}
-      {recordings.data !== null && (
+      {(recordings.data !== null || !may("recording:read")) && (
         <div className="grid">
           {all?.map((camera) => (
             <Tile

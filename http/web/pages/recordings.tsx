@@ -15,6 +15,7 @@ import {
 import { CoverageBar } from "../parts/coverage.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
+import { useSession } from "../session.tsx"
 import { causeOf, dayLength, lengthOf, momentOf, percentOf } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 
@@ -101,6 +102,7 @@ const Entry = ({ name, onChange, onRetention, recording }: {
   readonly onChange: () => void
   readonly onRetention: () => void
 }) => {
+  const { may } = useSession()
   const [error, setError] = useState<string | null>(null)
   const kept = `Kept ${recording.retentionDays} ${recording.retentionDays === 1 ? "day" : "days"}`
   const toggle = () =>
@@ -116,30 +118,37 @@ const Entry = ({ name, onChange, onRetention, recording }: {
           <Badge state={recording.state} />
         </div>
         <div className="actions">
-          <a className="button primary" href={`#/play/${recording.recordingToken}`} aria-label={`Play ${name}`}>
-            <Icon name="play" />Play
-          </a>
-          <button
-            type="button"
-            onClick={() => void toggle()}
-            aria-label={`${recording.enabled ? "Pause" : "Resume"} ${name}`}
-          >
-            {recording.enabled ? "Pause" : "Resume"}
-          </button>
-          <button type="button" onClick={onRetention} aria-label={`${kept}: change it for ${name}`}>
-            {kept}
-          </button>
+          {may("recording:replay") && (
+            <a className="button primary" href={`#/play/${recording.recordingToken}`} aria-label={`Play ${name}`}>
+              <Icon name="play" />Play
+            </a>
+          )}
+          {may("recording:write") && (
+            <>
+              <button
+                type="button"
+                onClick={() => void toggle()}
+                aria-label={`${recording.enabled ? "Pause" : "Resume"} ${name}`}
+              >
+                {recording.enabled ? "Pause" : "Resume"}
+              </button>
+              <button type="button" onClick={onRetention} aria-label={`${kept}: change it for ${name}`}>
+                {kept}
+              </button>
+            </>
+          )}
         </div>
       </div>
       <Why reason={recording.reason} />
       <Problem error={error} />
-      <LastDay recording={recording} />
+      {may("recording:search") && <LastDay recording={recording} />}
     </article>
   )
 }
 
 /** A camera that nobody records: its footage begins with a click. */
 const Unrecorded = ({ camera, onChange }: { readonly camera: Camera; readonly onChange: () => void }) => {
+  const { may } = useSession()
   const [error, setError] = useState<string | null>(null)
   const start = () => startRecording(camera, 30).then(onChange, (failure: unknown) => setError(messageOf(failure)))
   return (
@@ -149,7 +158,15 @@ const Unrecorded = ({ camera, onChange }: { readonly camera: Camera; readonly on
           <h2>{camera.name}</h2>
           <span className="muted">not recorded</span>
         </div>
-        <button type="button" onClick={() => void start()} aria-label={`Record ${camera.name}`}>Record it</button>
+        {may("recording:write") && (
+          <button
+            type="button"
+            onClick={() => void start()}
+            aria-label={`Record ${camera.name}`}
+          >
+            Record it
+          </button>
+        )}
       </div>
       <Problem error={error} />
     </article>
@@ -157,12 +174,13 @@ const Unrecorded = ({ camera, onChange }: { readonly camera: Camera; readonly on
 }
 
 export const RecordingsPage = () => {
+  const { may } = useSession()
   const recordings = useQuery("recordings", listRecordings, 3000)
-  const cameras = useQuery("cameras", listCameras, 10_000)
+  const cameras = useQuery("cameras", listCameras, 10_000, may("camera:read"))
   const [retention, setRetention] = useState<Recording | null>(null)
   const nameOf = (recording: Recording) => cameras.data?.find((one) => one.id === recording.cameraId)?.name ?? "…"
   const unrecorded = cameras.data?.filter((one) => recordings.data?.every((other) => other.cameraId !== one.id)) ?? []
-  const nothing = recordings.data?.length === 0 && cameras.data !== null
+  const nothing = recordings.data?.length === 0 && (cameras.data !== null || !may("camera:read"))
   return (
     <>
       <div className="head">
@@ -184,9 +202,11 @@ export const RecordingsPage = () => {
       {nothing && unrecorded.length === 0 && (
         <Empty icon="recordings" title="Nothing is recorded">
           <p>Add a camera and leave “Record it day and night” ticked. Its footage can be played a few seconds later.</p>
-          <a className="button primary" href="#/cameras?add=1">
-            <Icon name="plus" />Add a camera
-          </a>
+          {may("camera:write") && (
+            <a className="button primary" href="#/cameras?add=1">
+              <Icon name="plus" />Add a camera
+            </a>
+          )}
         </Empty>
       )}
       <div className="list">

@@ -38,8 +38,8 @@ interface FieldProps {
 
 export const Field = ({ children, hint, label }: FieldProps) => (
   <label className="field">
-    {label}
-    {children}
+    {label} {children}
+    {hint !== undefined && " "}
     {hint !== undefined && <span className="hint">{hint}</span>}
   </label>
 )
@@ -116,6 +116,7 @@ export const Check = ({ checked, disabled = false, hint, label, onChange }: Chec
     />
     <span>
       {label}
+      {hint !== undefined && " "}
       {hint !== undefined && <span className="small muted block">{hint}</span>}
     </span>
   </label>

@@ -9,6 +9,9 @@ import { RuleChannels } from "./rule-channels.tsx"
 import { type Choices, type Editing, RuleFilterFields } from "./rule-filter.tsx"
 import { WeekGrid } from "./week-grid.tsx"
 
+/** Stretches that a schedule can hold. */
+const mostWindows = 28
+
 const zones = Intl.supportedValuesOf("timeZone")
 
 const When = ({ fields, set }: Editing) => (
@@ -124,6 +127,7 @@ export const RuleForm = ({ choices, onDone, rule }: Props) => {
   if (written !== null) return <Secrets rule={written} onDone={onDone} />
   const input = inputOf(fields)
   const never = input.schedule?.windows.length === 0
+  const tooMany = (input.schedule?.windows.length ?? 0) > mostWindows
   const save = () =>
     action.run(
       () => rule === null ? createRule(input) : updateRule(rule, input),
@@ -133,7 +137,7 @@ export const RuleForm = ({ choices, onDone, rule }: Props) => {
     <Form
       action={action}
       verb={rule === null ? "Add rule" : "Save"}
-      disabled={input.channels.length === 0 || never}
+      disabled={input.channels.length === 0 || never || tooMany}
       onSubmit={save}
       onCancel={onDone}
     >
@@ -150,6 +154,8 @@ export const RuleForm = ({ choices, onDone, rule }: Props) => {
       {fields.inApp && <Looks {...editing} />}
       <Check label="Active" checked={fields.active} onChange={(value) => editing.set("active", value)} />
       {input.channels.length === 0 && <p className="small muted">Choose at least one way to tell it.</p>}
+      {tooMany && <p className="small muted">The hours are too scattered: at most {mostWindows} different stretches.
+      </p>}
       {never && <p className="small muted">Paint at least one hour.</p>}
     </Form>
   )

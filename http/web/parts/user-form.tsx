@@ -2,8 +2,9 @@
 import type { Role, User } from "#schema/auth-users.ts"
 import { Redacted } from "effect"
 import { useState } from "react"
-import { createUser, updateUser } from "../api-users.ts"
+import { createUser, resetSecondFactor, updateUser } from "../api-users.ts"
 import { Check, Copyable, Form, Text, useAction } from "./forms.tsx"
+import { Problem } from "./notes.tsx"
 
 interface Input {
   readonly username: string
@@ -123,6 +124,35 @@ const Told = ({ onDone, password, username }: {
   </div>
 )
 
+/** For somebody who lost the telephone. */
+const LostFactor = ({ user }: { readonly user: User }) => {
+  const [done, setDone] = useState(false)
+  const action = useAction()
+  return (
+    <details>
+      <summary>Lost the second factor?</summary>
+      <div className="stack">
+        <p className="small muted">
+          After this the password alone is enough to sign in as{" "}
+          {user.username}. Make sure that it is this person who asks.
+        </p>
+        <Problem error={action.error} />
+        <div className="row">
+          <button
+            type="button"
+            className="danger"
+            disabled={action.busy || done}
+            onClick={() => action.run(() => resetSecondFactor(user), () => setDone(true))}
+          >
+            Take off the second factor
+          </button>
+          <span className="small muted" role="status">{done ? "Taken off." : ""}</span>
+        </div>
+      </div>
+    </details>
+  )
+}
+
 interface Props {
   /** Null: a new one. */
   readonly user: User | null
@@ -153,6 +183,7 @@ export const UserForm = ({ onDone, roles, user }: Props) => {
         checked={input.enabled}
         onChange={(value) => editing.set("enabled", value)}
       />
+      {user !== null && <LostFactor user={user} />}
     </Form>
   )
 }
