@@ -1,8 +1,10 @@
 /** Addresses, networks, the list of management addresses, and who calls behind which proxies. */
+import { ManagementAccessLive } from "#actors/behaviour/auth-network.ts"
+import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { callerOf, parseForwarded } from "#http/server-forwarded.ts"
 import { addressOf, canonicalAddress, checkOrigin, Cidr, networkOf, within } from "#schema/auth-network.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 
 const trusted = ["10.0.0.0/8", "fd00::/8", "127.0.0.1"].map((text) => networkOf(text)!)
 const call = (peer: string, headers: Record<string, string>, encrypted = false) =>
@@ -79,6 +81,23 @@ describe("the list of management addresses", () => {
     assert.isTrue(checkOrigin([{ ...office, cidr: "127.0.0.0/8" }], { address: "127.0.0.1", proxied: true }).allowed)
   })
 })
+
+it.effect("what a node knows of the list holds without a database; before it was read nobody but the machine gets in", () =>
+  Effect.gen(function*() {
+    const access = yield* ManagementAccess
+    const outside = { address: "198.51.100.1", proxied: false }
+    assert.strictEqual((yield* Effect.flip(access.check(outside))).dependency, "database")
+    assert.isTrue((yield* access.check({ address: "::1", proxied: false })).allowed)
+    assert.strictEqual(
+      (yield* Effect.flip(access.check({ address: "::1", proxied: true })))._tag,
+      "DependencyUnavailable",
+    )
+    yield* access.know([{ id: "1", name: "office", cidr: "192.0.2.0/24" }])
+    assert.isFalse((yield* access.check(outside)).allowed)
+    assert.strictEqual((yield* access.check({ address: "192.0.2.9", proxied: true })).via?.name, "office")
+    yield* access.know([])
+    assert.isTrue((yield* access.check(outside)).allowed)
+  }).pipe(Effect.provide(ManagementAccessLive)))
 
 describe("behind a proxy", () => {
   it("nothing is believed of a peer that is not trusted", () => {

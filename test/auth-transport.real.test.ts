@@ -10,7 +10,7 @@ import { Context, Effect, type FileSystem, Layer, Logger, type Scope, Stream, Su
 import { HttpServer } from "effect/http"
 import { execFile } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
+import { connect, isIP } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import {
@@ -130,6 +130,24 @@ describe("a certificate of the node's own", () => {
         const next = yield* print
         assert.notStrictEqual(next, examineCertificate(soon).fingerprint)
         assert.strictEqual(yield* print, next)
+      }
+    }))
+
+  live("names what the node was told to listen on, and is made anew where it does not", () =>
+    Effect.gen(function*() {
+      const data = yield* folder
+      const at = (host: string) =>
+        Effect.scoped(Effect.flatMap(servingCertificate({ dataFolder: data, host, files: null }), SubscriptionRef.get))
+      const first = yield* at("0.0.0.0")
+      assert.strictEqual((yield* at("127.0.0.1")).fingerprint, first.fingerprint)
+      for (const host of ["192.0.2.17", "2001:db8::17", "nvr.example.test"]) {
+        const before = yield* at("0.0.0.0")
+        const named = yield* at(host)
+        assert.notStrictEqual(named.fingerprint, before.fingerprint, host)
+        assert.strictEqual((yield* at(host)).fingerprint, named.fingerprint, host)
+        const check = isIP(host) === 0 ? "-checkhost" : "-checkip"
+        const { text } = yield* run("openssl", ["x509", "-in", ownCertificatePath(data), "-noout", check, host])
+        assert.match(text, /does match/)
       }
     }))
 

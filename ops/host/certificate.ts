@@ -146,7 +146,8 @@ export const examineCertificate = (pair: KeyPairFiles) => {
     fingerprint: certificate.fingerprint256,
     notBeforeMs: certificate.validFromDate.getTime(),
     notAfterMs: certificate.validToDate.getTime(),
-    /** `DNS:…, IP Address:…` */
-    alternatives: certificate.subjectAltName ?? "",
+    /** Whether it names this address or host (RFC 9525). */
+    names: (host: string): boolean =>
+      (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined,
   }
 }

@@ -104,10 +104,9 @@ const own = Effect.fnUntraced(function*({ dataFolder, host }: TlsOptions) {
   if (kept._tag === "Some") {
     const good = yield* Effect.option(Effect.try({
       try: () => {
-        const { alternatives, notAfterMs } = examineCertificate(kept.value)
+        const { names, notAfterMs } = examineCertificate(kept.value)
         const lasts = notAfterMs > nowMs + renewDays * dayMs
-        // IPv6 is spelled differently there; a node that is told one gets a new certificate at each start only if it changed.
-        return lasts && (isIP(host) !== 4 || anyAddress.has(host) || alternatives.includes(`IP Address:${host}`))
+        return lasts && (anyAddress.has(host) || names(host))
       },
       catch: reasonOf,
     }))
