@@ -88,7 +88,7 @@ const startNode = Effect.fnUntraced(function*(options: {
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(media.layer),
     Layer.provideMerge(Layer.succeed(Events, {
-      publish: (draft) => Effect.sync(() => void published.push(`${draft.type} ${String(draft.subject)}`)),
+      publish: (draft) => Effect.sync(() => void published.push(`${draft.type} ${draft.subject}`)),
     })),
     Layer.provideMerge(Identity.layer({ dataFolder: options.dataFolder })),
     Layer.provideMerge(Vaults.layer({ dataFolder: options.dataFolder, masterKey: null })),

@@ -28,7 +28,10 @@ const conversion = [
 
 const convert = (file: Uint8Array): Effect.Effect<Uint8Array | null> =>
   Effect.callback<Uint8Array | null>((resume) => {
-    const child: ChildProcess = spawn("ffmpeg", conversion, { stdio: ["pipe", "pipe", "ignore"], env: { PATH: "/usr/local/bin:/usr/bin:/bin" } })
+    const child: ChildProcess = spawn("ffmpeg", conversion, {
+      stdio: ["pipe", "pipe", "ignore"],
+      env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
+    })
     const chunks: Array<Buffer> = []
     let size = 0
     const none = () => resume(Effect.succeed(null))
