@@ -9,6 +9,7 @@
  */
 import { Option, Result, Schema, SchemaTransformation } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
+import { line } from "./auth.ts"
 import { Instant, Uuid7 } from "./common.ts"
 
 /** Longest text of an address or network with a port: brackets, 39 digits and colons, a zone, a prefix. */
@@ -80,7 +81,7 @@ export const Cidr = Schema.String.check(
 export const ManagementIpId = Uuid7.pipe(Schema.brand("ManagementIpId"))
 export type ManagementIpId = typeof ManagementIpId.Type
 
-const name = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(128))
+const name = line(128).check(Schema.isMinLength(1))
 
 /** An entry of the list. */
 export const ManagementIp = Schema.Struct({

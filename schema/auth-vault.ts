@@ -15,3 +15,12 @@ export const MasterKeyState = Schema.Struct({
   error: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "MasterKeyState" })
 export type MasterKeyState = typeof MasterKeyState.Type
+
+/** A rotation is under way: its secrets come first. */
+export class MasterKeyRotating extends Schema.TaggedError<MasterKeyRotating>()("MasterKeyRotating", {}, {
+  httpApiStatus: 409,
+}) {
+  override get message(): string {
+    return "The master key is being rotated; wait until every secret is sealed anew"
+  }
+}

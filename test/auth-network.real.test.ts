@@ -186,6 +186,10 @@ describe("management addresses", () => {
       (await call("POST", ips, { token, from: office, body: { ...entry, name: "again" } })).body["code"],
       "management_ip_taken",
     )
+    assert.strictEqual(
+      (await call("POST", ips, { token, from: office, body: { name: "a\u0000b", cidr: office } })).status,
+      400,
+    )
     for (const cidr of ["203.0.113.5/24", "lan", "300.0.0.0/8", ""]) {
       assert.strictEqual(
         (await call("POST", ips, { token, from: office, body: { name: "x", cidr } })).status,
@@ -287,6 +291,8 @@ describe("the mail server", () => {
         (await call("POST", smtp, { token, body: loud, headers: { "if-match": "\"1\"" } })).status,
         412,
       )
+      const pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
+      assert.strictEqual((await call("POST", smtp, { token, body: { ...loud, caCertificate: pem } })).status, 422)
       const nobody = await call("POST", `${smtp}/test`, {
         token,
         body: { settings: { ...loud, port: await freePort() } },
@@ -297,6 +303,8 @@ describe("the mail server", () => {
       const rotated = await command("rotate-key", "--json")
       assert.strictEqual(rotated.code, 0, rotated.text)
       assert.match(rotated.text, /"resealing"/)
+      const again = await call("POST", `${base}/settings/master-key/rotate`, { token })
+      assert.deepStrictEqual([again.status, again.body["code"]], [409, "master_key_rotating"])
       assert.strictEqual((await call("POST", `${smtp}/test`, { token, body: {} })).body["outcome"], "ok")
       const key = await call("GET", `${base}/settings/master-key`, { token })
       assert.strictEqual((key.body["olderKeyIds"] as ReadonlyArray<string>).length, 1)

@@ -18,6 +18,7 @@ import { InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Vault } from "#schema/vault.ts"
 import { Clock, Effect, Layer, type Redacted, Result, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
+import { X509Certificate } from "node:crypto"
 import { checkServer, sendMail } from "../channels/email.ts"
 import { answered } from "../store/answer.ts"
 import { AuthSmtpStore, type SmtpRow } from "../store/auth-smtp.ts"
@@ -86,6 +87,14 @@ const sameWay = (row: SmtpRow, update: SmtpSettingsUpdate): boolean =>
   (row.allowUnverified || !(update.allowUnverified ?? false)) &&
   row.caCertificate === (update.caCertificate ?? null)
 
+const isCertificate = (pem: string): boolean => {
+  try {
+    return new X509Certificate(pem).raw.length > 0
+  } catch {
+    return false
+  }
+}
+
 const make = Effect.gen(function*() {
   const store = yield* AuthSmtpStore
   const vault = yield* Vault
@@ -139,6 +148,9 @@ const make = Effect.gen(function*() {
     }
     if (username === null && password !== null) {
       return yield* InvalidInput.at(`${at}/username`, "a password needs a name")
+    }
+    if (caCertificate !== null && !isCertificate(caCertificate)) {
+      return yield* InvalidInput.at(`${at}/caCertificate`, "expected one certificate in PEM")
     }
     if (password !== null && update.security === "none" && !allowUnverified) {
       const message = "a password is not sent in clear text; choose starttls or tls, or say allowUnverified"

@@ -9,9 +9,9 @@
  * 3. A secret that does not open is left as it is and told, and keeps its key.
  */
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
-import type { MasterKeyState } from "#schema/auth-vault.ts"
+import { MasterKeyRotating, type MasterKeyState } from "#schema/auth-vault.ts"
 import { MasterKeys, type SealedFile, Vault } from "#schema/vault.ts"
-import { type Duration, Effect, Latch, Layer, Result, type Scope } from "effect"
+import { type Duration, Effect, Latch, Layer, Result, type Scope, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AuthVaultStore, type SealedColumn, sealedColumns } from "../store/auth-vault.ts"
 
@@ -32,6 +32,7 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
   const vault = yield* Vault
   const keys = yield* MasterKeys
   const wanted = Latch.makeUnsafe(true)
+  const oneAtATime = yield* Semaphore.make(1)
   let left: number | null = null
   let error: string | null = null
 
@@ -114,14 +115,15 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
   }))
   return MasterKeyRenewal.of({
     state: () => state,
-    rotate: () =>
-      keys.renew.pipe(
-        Effect.tap(() => {
-          left = null
-          return wanted.open
-        }),
-        Effect.andThen(state),
-      ),
+    rotate: Effect.fnUntraced(function*() {
+      // Where the operator gives the key, `renew` says so whatever is left to do.
+      const { older, source } = yield* keys.ids
+      if (source === "file" && older.length > 0) return yield* new MasterKeyRotating()
+      yield* keys.renew
+      left = null
+      yield* wanted.open
+      return yield* state
+    }, oneAtATime.withPermits(1)),
   })
 })
 

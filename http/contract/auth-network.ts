@@ -23,7 +23,7 @@ import {
 } from "#schema/auth-network.ts"
 import { SmtpSettings, SmtpSettingsUpdate, SmtpTest, SmtpTestResult } from "#schema/auth-smtp.ts"
 import { UserNotFound } from "#schema/auth-users.ts"
-import { MasterKeyState } from "#schema/auth-vault.ts"
+import { MasterKeyRotating, MasterKeyState } from "#schema/auth-vault.ts"
 import { InvalidCredentials, SignInLocked } from "#schema/auth.ts"
 import { Page, UserId } from "#schema/common.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
@@ -181,7 +181,7 @@ const vault = [
   HttpApiEndpoint.post("rotateMasterKey", `${masterKey}/rotate`, {
     headers: idempotencyKey,
     success: accepted(MasterKeyState),
-    error: problems(MasterKeyGiven, MasterKeyNotKept),
+    error: problems(MasterKeyRotating, MasterKeyGiven, MasterKeyNotKept),
   }).annotateMerge(access("system:write")).annotateMerge(extension).annotateMerge(
     doc(
       "Rotate the master key",
