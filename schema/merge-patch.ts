@@ -26,6 +26,6 @@ export const depthOf = (value: unknown, most: number): number => {
   for (let depth = 0;; depth++) {
     const below = level.filter((one) => typeof one === "object" && one !== null)
     if (below.length === 0 || depth > most) return depth
-    level = below.flatMap((one) => Object.values(one as object) as ReadonlyArray<unknown>)
+    level = below.flatMap((one) => Object.values(one) as ReadonlyArray<unknown>)
   }
 }

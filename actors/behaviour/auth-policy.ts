@@ -31,7 +31,7 @@ export const brokenRules = (
   const lower = text.toLowerCase()
   const name = username.normalize("NFKC").toLowerCase()
   const broken: Array<PasswordRule> = []
-  if ([...text].length < settings.passwordMinLength) broken.push("tooShort")
+  if (Array.from(text).length < settings.passwordMinLength) broken.push("tooShort")
   const named = name.length >= leastNameLength ? lower.includes(name) : lower === name
   if (settings.passwordForbidUsername && named) broken.push("containsUsername")
   if (settings.passwordForbidCommon && isCommonPassword(lower)) broken.push("common")
