@@ -107,7 +107,7 @@ describe("a link of the chain", () => {
       const members = Array.from({ length: next(4) }, () => value(depth + 1))
       return kind === 4 ? members : Object.fromEntries(members.map((one) => [text(), one]))
     }
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < 100; round++) {
       const facts = Array.from({ length: 1 + next(4) }, (_, n) =>
         queued(n, {
           ...madeUpFact(next(1000)),
