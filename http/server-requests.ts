@@ -201,15 +201,19 @@ const isUnrouted = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "reason" in error &&
   (error.reason as { readonly _tag?: unknown } | null)?._tag === "RouteNotFound"
 
+/** No name, id or text has one, and PostgreSQL refuses it; bodies are looked at by the conventions. */
+const nulInTarget = "The path or the query has a NUL (%00)"
+
 /** The middleware around the router. */
 export const around = (options: AroundOptions) => <E, R>(routed: Effect.Effect<Response, E, R>) =>
   Effect.gen(function*() {
     const request = yield* HttpServerRequest.HttpServerRequest
     const startedMs = yield* Clock.currentTimeMillis
     const { contradiction, info } = yield* describeRequest(request, options.trustedProxies)
+    const unreadable = contradiction ?? (request.url.includes("%00") ? nulInTarget : null)
     const asked = preflight(request, options.corsOrigins)
-    const answer = contradiction !== null ?
-      Effect.succeed(problemResponse(info, { tag: "BadRequest", status: 400, detail: contradiction })) :
+    const answer = unreadable !== null ?
+      Effect.succeed(problemResponse(info, { tag: "BadRequest", status: 400, detail: unreadable })) :
       asked === null ?
       routed :
       Effect.succeed(asked)

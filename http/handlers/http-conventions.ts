@@ -2,7 +2,8 @@
  * What holds for every operation: the implementation of the contract's {@link Conventions}.
  *
  * Invariants
- * 1. Faults of the input are told all at once, each with a JSON Pointer whose first token is the part of the request.
+ * 1. Faults of the input are told all at once, each with a JSON Pointer whose first token is the part of the request. Texts that
+ *    nobody can keep are told first (`http-text.ts`).
  * 2. An operation that does not stream answers within the time limit, with 503 if need be; its work is interrupted then.
  * 3. A `POST` of a signed-in user with an `Idempotency-Key` runs once: whoever repeats it gets the same answer, marked by
  *    `idempotency-replayed`.
@@ -16,6 +17,7 @@ import { HttpApiError } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { Conventions, CurrentPrincipal } from "../contract/access.ts"
 import { marksOf } from "../contract/conventions.ts"
+import { refuseUnkept } from "./http-text.ts"
 
 export interface ConventionOptions {
   /** Milliseconds that a request may take unless it streams. */
@@ -56,6 +58,9 @@ const unreadable = (defect: unknown, maxBodyBytes: number): Effect.Effect<never,
       new BadRequest({ message: "The body cannot be read", errors: [] }),
   )
 }
+
+/** A body that cannot be read is a defect here as it is to the library: see {@link unreadable}. */
+const wellFormed = Effect.catchTag(refuseUnkept, "HttpServerError", Effect.die)
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 /** Work whose caller has gone ends here at the latest; by then the key counts as abandoned. */
@@ -135,11 +140,13 @@ export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conven
 
       return Conventions.of((handler, { endpoint }) => {
         const streams = marksOf(endpoint.annotations).streams === true
-        const limited = streams ? handler : Effect.timeoutOrElse(once(handler), {
-          duration: options.requestTimeoutMs,
-          orElse: () =>
-            Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
-        })
+        const limited = streams ?
+          Effect.andThen(wellFormed, handler) :
+          Effect.timeoutOrElse(Effect.andThen(wellFormed, once(handler)), {
+            duration: options.requestTimeoutMs,
+            orElse: () =>
+              Effect.fail(new RequestTimedOut({ message: `No answer within ${options.requestTimeoutMs} ms` })),
+          })
         return limited.pipe(
           // The library passes it through the error channel without saying so in its types.
           Effect.catchIf((error) => HttpApiError.HttpApiSchemaError.is(error), (error) => badInput(error as never)),
