@@ -96,7 +96,7 @@ const post = async (node: NodeProcess, where: string, body: unknown, token = "")
   return await response.json() as { readonly accessToken: string; readonly refreshToken: string }
 }
 
-/** A token for each client: of ten users, each signed in once and refreshed. */
+/** A token for each client: of ten users, each signed in once and refreshed. The last one is for whoever listens in. */
 const tokensFor = async (node: NodeProcess): Promise<ReadonlyArray<string>> => {
   const { accessToken } = await post(node, "/auth/api/v1/auth/login", { username: "admin", password })
   const tokens: Array<string> = []
@@ -110,7 +110,7 @@ const tokensFor = async (node: NodeProcess): Promise<ReadonlyArray<string>> => {
       signedIn = await post(node, "/auth/api/v1/auth/refresh", { refreshToken: signedIn.refreshToken })
     }
   }
-  return tokens
+  return [...tokens, accessToken]
 }
 
 /** Sends by the schedule, lets all arrive, and answers the CPU seconds of these processes by then. */
@@ -159,7 +159,7 @@ try {
   const tokens = await tokensFor(node)
   const bare = memoryBytes([node.pid])
   const texts: Array<string> = []
-  const observer = webSocket({ url: node.url, token: () => Promise.resolve("") }, tokens[0]!, "", (message) => {
+  const observer = webSocket({ url: node.url, token: () => Promise.resolve("") }, tokens.at(-1)!, "", (message) => {
     if (message.kind === "event") texts.push(JSON.stringify(message))
   })
   const ours = program("notification-clients.ts")
