@@ -24,6 +24,7 @@ const decodeProblem = Schema.decodeUnknownOption(Problem)
 
 let accessToken: string | null = null
 let signedOut: () => void = () => undefined
+let refused: () => void = () => undefined
 const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location.origin, token: () => accessToken }))
 
 const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> =>
@@ -63,7 +64,10 @@ export const refresh = (): Promise<Profile> => {
     keep(body.accessToken, body.expiresIn)
     return body.user
   }, (error: unknown) => {
-    if (tagOf(error) === "InvalidRefreshToken") localStorage.removeItem(sessionHint)
+    if (tagOf(error) === "InvalidRefreshToken") {
+      localStorage.removeItem(sessionHint)
+      signedOut()
+    }
     throw error
   }).finally(() => {
     refreshing = null
@@ -76,11 +80,9 @@ export const call = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): 
   try {
     return await run(ask)
   } catch (error) {
+    if (tagOf(error) === "Forbidden") refused()
     if (tagOf(error) !== "Unauthenticated") throw error
-    await refresh().catch((failure: unknown) => {
-      if (tagOf(failure) === "InvalidRefreshToken") signedOut()
-      throw failure
-    })
+    await refresh()
     return run(ask)
   }
 }
@@ -120,6 +122,11 @@ export const readFile = async (path: string, onBytes: (bytes: number) => void, s
 /** Called when the session has ended and cannot be refreshed. */
 export const whenSignedOut = (listener: () => void): void => {
   signedOut = listener
+}
+
+/** Called when something was not allowed: what one may do has changed, or the page did not know it. */
+export const whenRefused = (listener: () => void): void => {
+  refused = listener
 }
 
 /** Digits are a one-time code, anything else is taken for a recovery code. */

@@ -9,7 +9,7 @@ import type { Profile } from "#schema/auth.ts"
 import type { Permission } from "#schema/permission.ts"
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from "react"
 import { heartbeat, heldPermissions } from "./api-access.ts"
-import { signedInAgain, signOut, whenSignedOut } from "./api.ts"
+import { signedInAgain, signOut, whenRefused, whenSignedOut } from "./api.ts"
 import { Problem } from "./parts/notes.tsx"
 import { SignIn } from "./parts/sign-in.tsx"
 import { useQuery } from "./use-query.ts"
@@ -49,6 +49,7 @@ const SignedIn = ({ children, setUser, user }: Inside) => {
   const held = useQuery(`held ${user.id}`, heldPermissions, 60_000)
   // A page that somebody looks at is no idle session.
   useQuery(`heartbeat ${user.id}`, heartbeat, 60_000)
+  useEffect(() => whenRefused(held.refresh), [held.refresh])
   const may = useCallback((permission: Permission) => held.data?.has(permission) ?? false, [held.data])
   const session = useMemo(() => ({ user, may, setUser, leave: () => void signOut().finally(() => setUser(null)) }), [
     user,

@@ -181,6 +181,9 @@ export const Confirm = ({ act, children, onDone, title, verb }: ConfirmProps) =>
   )
 }
 
+/** Browsers give the clipboard to pages from https addresses and from this machine only. */
+export const clipboard = window.isSecureContext
+
 /** A text that is shown once, with a button that copies it. */
 export const Copyable = ({ label, text }: { readonly label: string; readonly text: string }) => {
   const [copied, setCopied] = useState(false)
@@ -188,10 +191,12 @@ export const Copyable = ({ label, text }: { readonly label: string; readonly tex
   return (
     <div className="copyable">
       <code className="mono" aria-label={label}>{text}</code>
-      <button type="button" onClick={copy} aria-label={`Copy ${label.toLowerCase()}`}>
-        <Icon name="copy" />
-        {copied ? "Copied" : "Copy"}
-      </button>
+      {clipboard && (
+        <button type="button" onClick={copy} aria-label={`Copy ${label.toLowerCase()}`}>
+          <Icon name="copy" />
+          {copied ? "Copied" : "Copy"}
+        </button>
+      )}
     </div>
   )
 }

@@ -13,11 +13,14 @@ const sources = {
   setting: "the operator's setting; it is changed there",
 } as const
 
-const Progress = ({ state }: { readonly state: MasterKeyState }) => (
+const Progress = ({ state: { left } }: { readonly state: MasterKeyState }) => (
   <div className="stack" role="status">
     <p>
-      Secrets of before are being sealed anew{state.left === null ? "" : `: ${state.left} left`}. This goes on over a
-      restart; everything works meanwhile.
+      {left === 0 ?
+        "Every secret is sealed anew. The key of before is kept for a minute or two yet, for what was on its way." :
+        `Secrets of before are being sealed anew${left === null ? "" : `: ${left} left`}. This goes on over a restart.`}
+      {" "}
+      Everything works meanwhile.
     </p>
     <progress aria-label="Sealing secrets anew" />
   </div>

@@ -11,7 +11,7 @@ import {
 import { save } from "../download.ts"
 import { momentOf } from "../time.ts"
 import { useQuery } from "../use-query.ts"
-import { Copyable, Form, Text, useAction } from "./forms.tsx"
+import { clipboard, Copyable, Form, Text, useAction } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
 import { Badge, Loading, Modal, Problem } from "./notes.tsx"
 
@@ -43,9 +43,11 @@ const Codes = ({ codes, onDone }: { readonly codes: ReadonlyArray<string>; reado
         >
           <Icon name="download" />Save as a file
         </button>
-        <button type="button" onClick={() => void navigator.clipboard.writeText(text)}>
-          <Icon name="copy" />Copy
-        </button>
+        {clipboard && (
+          <button type="button" onClick={() => void navigator.clipboard.writeText(text)}>
+            <Icon name="copy" />Copy
+          </button>
+        )}
       </div>
       <label className="check">
         <input type="checkbox" checked={kept} onChange={(event) => setKept(event.target.checked)} />
