@@ -42,6 +42,12 @@ describe("the contract", () => {
     assert.strictEqual(missing.size, lines("missing.tsv").length)
   })
 
+  it("lacks nothing of identity, access, licence and notification but the pairing of nodes, which comes with the federation", () => {
+    const whole = new Set(["auth", "permission", "license", "notification"])
+    const absent = lines("missing.tsv").filter((line) => whole.has(line.service))
+    assert.deepStrictEqual(absent.filter(({ path }) => !path.startsWith("/auth/api/v1/federation/")), [])
+  })
+
   it.effect("is served but for what is listed as missing", () =>
     Effect.gen(function*() {
       const there = new Set((yield* served).map((operation) => operation.key))
