@@ -253,6 +253,12 @@ live(
       assert.deepInclude(at(read.body, "channels", 0) as object, { url: hook.url, hasSecret: true, disabledAt: null })
       assert.notInclude(JSON.stringify(yield* sql`SELECT * FROM notification_webhook`), secret.slice(6))
       assert.strictEqual((yield* call("POST", "/popup-rules", night, { token: "viewer" })).status, 403)
+      // The path of a webhook is often a secret, and deliveries tell of events.
+      const seen = (yield* call("GET", path, undefined, { token: "viewer" })).body
+      assert.strictEqual(at(seen, "channels", 0, "url"), hooks.url)
+      const listed = (yield* call("GET", "/popup-rules", undefined, { token: "viewer" })).body
+      assert.strictEqual(at(listed, "items", 0, "channels", 0, "url"), hooks.url)
+      assert.strictEqual((yield* call("GET", `${path}/deliveries`, undefined, { token: "viewer" })).status, 403)
       const nobody = yield* call("POST", "/popup-rules", { ...night, recipients: {} })
       assert.deepStrictEqual([nobody.status, at(nobody.body, "errors", 0, "pointer")], [422, "/payload/recipients"])
       const unknown = { ...night, filter: { resourceGroups: ["0190163d-8694-7395-8ad4-5b8a3f3d0b09"] } }

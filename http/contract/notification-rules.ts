@@ -38,7 +38,12 @@ const onRules = [
     query: { ...pageQuery, active: Schema.optionalKey(Schema.Literals(["true", "false"])) },
     success: Page(PopupRule),
     error: problems(InvalidCursor),
-  }).annotateMerge(access("notification:read")).annotateMerge(doc("List popup rules", "By name.")),
+  }).annotateMerge(access("notification:read")).annotateMerge(
+    doc(
+      "List popup rules",
+      "By name. Whoever may not change rules sees of a webhook's address its origin: the rest is often a secret.",
+    ),
+  ),
   HttpApiEndpoint.post("createPopupRule", rules, {
     headers: idempotencyKey,
     payload: PopupRuleInput,
@@ -94,7 +99,7 @@ const onRules = [
     query: pageQuery,
     success: Page(Delivery),
     error: problems(PopupRuleNotFound, InvalidCursor),
-  }).annotateMerge(access("notification:read")).annotateMerge(extension).annotateMerge(
+  }).annotateMerge(access("notification:write")).annotateMerge(extension).annotateMerge(
     doc(
       "List deliveries of a popup rule",
       "Newest first, each with its attempts and their outcomes; kept for 30 days.",
