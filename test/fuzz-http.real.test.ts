@@ -12,5 +12,7 @@ it.live("whatever is sent to any operation, it is answered, and never by a 5xx o
     assert.deepStrictEqual(faults, [])
     assert.strictEqual(asked, operations().length)
     // It went behind the door: things were made, found, refused for what they say.
-    for (const status of [200, 201, 204, 400, 404, 409]) assert.isAbove(tally.get(`valid ${status}`) ?? 0, 0, `${status}`)
+    for (const status of [200, 201, 204, 400, 404, 409]) {
+      assert.isAbove(tally.get(`valid ${status}`) ?? 0, 0, `${status}`)
+    }
   }), 180_000)
