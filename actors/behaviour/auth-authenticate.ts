@@ -78,11 +78,11 @@ export const makeAuthenticate = Effect.gen(function*() {
       const subjects = [account, ...(address === null ? [] : [address])]
       const done = yield* Effect.tapError(work, (error) =>
         error instanceof SecondFactorRequired ?
-          Effect.asVoid(throttle.forgive(subjects, nowMs)) :
+          Effect.asVoid(throttle.forgive(subjects)) :
           error instanceof InvalidCredentials || error instanceof InvalidSecondFactor ?
           tellFailure(username, caller.address, subjects) :
           Effect.void)
-      yield* throttle.succeed(account, address, nowMs)
+      yield* throttle.succeed(account, address)
       return done
     },
   )

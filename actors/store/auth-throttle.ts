@@ -4,7 +4,9 @@
  * Invariants
  * 1. An attempt counts as failed before its password is checked: attempts at the same moment cannot share one count.
  * 2. The wait after a failure doubles from the first to the longest; a day without attempts forgets.
- * 3. An attempt while locked is not counted, so nobody is locked out for ever by somebody who keeps trying.
+ * 3. What is not locked is locked until the epoch, never until some "now": of attempts at once, on several clocks, one has
+ *    an earlier now than another and must not take it for a lock.
+ * 4. An attempt while locked is not counted, so nobody is locked out for ever by somebody who keeps trying.
  */
 import { addressOf } from "#schema/auth-network.ts"
 import type { EpochMs } from "#schema/common.ts"
@@ -45,6 +47,7 @@ export const addressSubject = (address: string): string | null => {
 }
 
 const forgetMs = 86_400_000
+const notLocked = new Date(0)
 
 /** Milliseconds to wait after the `failures`th failure. */
 export const waitAfter = (failures: number, free: number, { firstMs, longestMs }: ThrottleWaits): number =>
@@ -60,7 +63,7 @@ export const AuthThrottleStore = Effect.map(SqlClient.SqlClient, (sql) => ({
       // In one order everywhere, so that two attempts never wait for each other in a circle.
       for (const one of subjects.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))) {
         const [row] = (yield* sql`
-          INSERT INTO auth_throttle (subject, failures, locked_until, updated_at) VALUES (${one.subject}, 0, ${now}, ${now})
+          INSERT INTO auth_throttle (subject, failures, locked_until, updated_at) VALUES (${one.subject}, 0, ${notLocked}, ${now})
           ON CONFLICT (subject) DO UPDATE SET updated_at = excluded.updated_at,
             failures = CASE WHEN auth_throttle.updated_at < ${new Date(
           nowMs - forgetMs,
@@ -71,25 +74,26 @@ export const AuthThrottleStore = Effect.map(SqlClient.SqlClient, (sql) => ({
       }
       if (lockedUntil > nowMs) return lockedUntil
       for (const one of counted) {
+        const waitMs = waitAfter(one.failures, one.free, waits)
         yield* sql`
           UPDATE auth_throttle SET failures = ${one.failures},
-            locked_until = ${new Date(nowMs + waitAfter(one.failures, one.free, waits))}
+            locked_until = ${waitMs === 0 ? notLocked : new Date(nowMs + waitMs)}
           WHERE subject = ${one.subject}`
       }
       return null
     })),
   /** The attempt succeeded: the account is forgotten, the address gets its count back. */
-  succeed: (account: string, address: string | null, nowMs: EpochMs) =>
+  succeed: (account: string, address: string | null) =>
     Effect.all([
       sql`DELETE FROM auth_throttle WHERE subject = ${account}`,
       sql`
-        UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${new Date(nowMs)}
+        UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${notLocked}
         WHERE subject = ${address ?? ""}`,
     ], { discard: true }),
   /** The attempt was neither right nor wrong: it gives back its own count. */
-  forgive: (subjects: ReadonlyArray<string>, nowMs: EpochMs) =>
+  forgive: (subjects: ReadonlyArray<string>) =>
     sql`
-      UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${new Date(nowMs)}
+      UPDATE auth_throttle SET failures = greatest(failures - 1, 0), locked_until = ${notLocked}
       WHERE subject IN ${sql.in(subjects)}`,
   /** Until when subjects are locked (epoch ms); those that are not are not among them. */
   locked: (subjects: ReadonlyArray<string>, nowMs: EpochMs) =>
