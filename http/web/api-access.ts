@@ -68,8 +68,6 @@ export const heartbeat = () => call((api) => api.auth.heartbeat())
 
 export const ipCheck = () => call((api) => api.network.ipCheck())
 
-export const listPermissions = async () => (await call((api) => api.permission.list())).items
-
 export const listGroups = () => everything((api, query) => api.permission.resourceGroups({ query }))
 export const createGroup = async (payload: ResourceGroupInput) =>
   (await call((api) => api.permission.createResourceGroup({ headers: {}, payload }))).body

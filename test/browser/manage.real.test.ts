@@ -387,6 +387,7 @@ describe.skipIf(withoutChromium)(
         const now = Date.now()
         await form.getByLabel(/^One-time code/).fill(totp.generate({ timestamp: now }))
         await button("Confirm", form).click()
+        await form.getByText("Keep these recovery codes.").waitFor()
         const codes = await form.getByRole("list", { name: "Recovery codes" }).getByRole("listitem").allInnerTexts()
         assert.strictEqual(codes.length, 10)
         await form.getByLabel("I have kept them").check()

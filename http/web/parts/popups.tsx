@@ -45,7 +45,7 @@ const One = ({ onClose, popup }: { readonly popup: Shown; readonly onClose: (id:
 }
 
 export const Popups = ({ onClose, popups }: Props) => (
-  <ul className="popups" role="log" aria-label="Alerts">
-    {popups.map((popup) => <One key={popup.id} popup={popup} onClose={onClose} />)}
-  </ul>
+  <div role="log" aria-label="Alerts">
+    <ul className="popups">{popups.map((popup) => <One key={popup.id} popup={popup} onClose={onClose} />)}</ul>
+  </div>
 )
