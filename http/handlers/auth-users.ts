@@ -20,7 +20,7 @@ const withTag = ({ document, version }: VersionedPreferences) =>
   HttpApiSchema.withHeaders({ body: document, headers: { etag: etag(version) } })
 
 const changeOf = ({ enabled, roles, ...rest }: UserUpdate) => ({
-  changed: [...Object.keys(rest)],
+  changed: Object.keys(rest),
   ...(enabled === undefined ? {} : { enabled }),
   ...(roles === undefined ? {} : { roles }),
 })
@@ -84,14 +84,12 @@ export const UsersHandlers = HttpApiBuilder.group(
           yield* users.revoke(params.id, params.role_name, yield* currentUser)
         }),
       )
-      .handle("userSessions", ({ params, query }) =>
-        Effect.flatMap(currentUser, (who) =>
-          sessions.list(params.id, who, pageRequest(query))))
+      .handle(
+        "userSessions",
+        ({ params, query }) => Effect.flatMap(currentUser, (who) => sessions.list(params.id, who, pageRequest(query))),
+      )
       .handle("terminateSessions", ({ params }) =>
-        sessions.terminate(params.user_id).pipe(
-          Effect.map((ended) => ({ ended })),
-          Effect.tap(auditDetail),
-        ))
+        sessions.terminate(params.user_id).pipe(Effect.map((ended) => ({ ended })), Effect.tap(auditDetail)))
       .handle("preferences", () =>
         Effect.map(Effect.flatMap(currentUser, users.preferences), withTag))
       .handle(
