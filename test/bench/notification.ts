@@ -176,6 +176,7 @@ try {
   const [cpu = 0] = await measured(
     [[node.pid]],
     (from, count) => maker.tell(Array.from({ length: count }, (_, i) => draft(from + i))),
+    ours,
   )
   const after = memoryBytes([node.pid])
   complete(await countsOf(ours), events, "node")
