@@ -127,6 +127,13 @@ describe("a link of the chain", () => {
     }
   })
 
+  it("is shown though somebody wrote nonsense into its detail", () => {
+    const [row] = linkFacts(seal)(genesis, [queued(8)])
+    for (const detail of ["{", "[1]", "null", ""]) {
+      assert.deepStrictEqual(entryOf({ ...row!, detail }).detail, { unreadable: detail })
+    }
+  })
+
   it("does not fit when a member is another, nor under another node's key", () => {
     const [row] = linkFacts(seal)(genesis, [queued(8)])
     assert.isTrue(hashFits(row!))

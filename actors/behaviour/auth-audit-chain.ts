@@ -65,7 +65,18 @@ export const settleFact = (fact: AuditFact): AuditFact => {
   }
 }
 
-/** What stands in a row, as the interface shows it. Throws for a row that holds what nobody could have written. */
+/** A detail that somebody wrote into the table by hand is shown as it is: the log must stay readable where it was tampered with. */
+const detailOf = (stored: string): AuditEntry["detail"] => {
+  try {
+    const detail: unknown = JSON.parse(stored)
+    if (typeof detail === "object" && detail !== null && !Array.isArray(detail)) return detail as AuditEntry["detail"]
+  } catch {
+    // Not JSON.
+  }
+  return { unreadable: stored.slice(0, auditLimits.detail) }
+}
+
+/** What stands in a row, as the interface shows it. */
 export const entryOf = (row: ChainRow): AuditEntry => ({
   id: row.id,
   sequence: row.sequence,
@@ -87,7 +98,7 @@ export const entryOf = (row: ChainRow): AuditEntry => ({
   status: row.status,
   traceId: row.traceId,
   origin: row.origin as AuditEntry["origin"],
-  detail: JSON.parse(row.detail) as AuditEntry["detail"],
+  detail: detailOf(row.detail),
   previousHash: row.previousHash,
   hash: row.hash,
 })

@@ -6,7 +6,8 @@
  *    that moves its position, so a crash neither skips an event nor tells it twice.
  * 2. The first start begins with what happens from then on.
  * 3. A popup is an event too, and causes no popup.
- * 4. Bounds: {@link pageSize} events in one transaction; an event older than `ruleLimits.oldestHours` is passed over; beyond
+ * 4. An event that a rule cannot be held against (a mistake of ours) is logged and passed over: it must not hold up all others.
+ * 5. Bounds: {@link pageSize} events in one transaction; an event older than `ruleLimits.oldestHours` is passed over; beyond
  *    `ruleLimits.waiting` deliveries that wait, further ones are written down as dropped.
  */
 import { EventLog } from "#actors/protocol/event.ts"
@@ -64,6 +65,12 @@ const make = Effect.gen(function*() {
       yield* store.add(made, nowMs)
       return made.length
     },
+    (told, rule, stored) =>
+      Effect.catchDefect(
+        told,
+        (defect) =>
+          Effect.as(Effect.logError(`Rule ${rule.id} could not be held against event ${stored.event.id}`, defect), 0),
+      ),
   )
 
   /** One page of events; answers whether there may be more. */
