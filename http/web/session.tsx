@@ -40,7 +40,8 @@ const Waiting = () => (
 
 interface Inside {
   readonly user: Profile
-  readonly setUser: (user: Profile | null) => void
+  /** Undefined: not known for a moment. */
+  readonly setUser: (user: Profile | null | undefined) => void
   readonly children: ReactNode
 }
 
@@ -51,7 +52,16 @@ const SignedIn = ({ children, setUser, user }: Inside) => {
   useQuery(`heartbeat ${user.id}`, heartbeat, 60_000)
   useEffect(() => whenRefused(held.refresh), [held.refresh])
   const may = useCallback((permission: Permission) => held.data?.has(permission) ?? false, [held.data])
-  const session = useMemo(() => ({ user, may, setUser, leave: () => void signOut().finally(() => setUser(null)) }), [
+  const session = useMemo(() => ({
+    user,
+    may,
+    setUser,
+    leave: () => {
+      // What plays ends first: its session ends with the sign-in.
+      setUser(undefined)
+      void signOut().finally(() => setUser(null))
+    },
+  }), [
     user,
     may,
     setUser,

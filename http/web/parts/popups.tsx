@@ -1,5 +1,5 @@
 /** Popups of rules, above the page, each until it is closed or a while has passed without a pointer or the focus on it. */
-import { type CSSProperties, useEffect, useState } from "react"
+import { type CSSProperties, useEffect, useRef, useState } from "react"
 import type { Shown } from "../popup.ts"
 import { momentOf } from "../time.ts"
 import { Icon } from "./icons.tsx"
@@ -44,8 +44,19 @@ const One = ({ onClose, popup }: { readonly popup: Shown; readonly onClose: (id:
   )
 }
 
-export const Popups = ({ onClose, popups }: Props) => (
-  <div role="log" aria-label="Alerts">
-    <ul className="popups">{popups.map((popup) => <One key={popup.id} popup={popup} onClose={onClose} />)}</ul>
-  </div>
-)
+/** In the top layer, and brought there anew with each popup: a dialog that is open must not hide it. */
+export const Popups = ({ onClose, popups }: Props) => {
+  const layer = useRef<HTMLDivElement>(null)
+  const newest = popups.at(-1)?.id
+  useEffect(() => {
+    if (newest === undefined) return
+    const shown = layer.current
+    shown?.showPopover()
+    return () => shown?.hidePopover()
+  }, [newest])
+  return (
+    <div ref={layer} popover="manual" className="popups" role="log" aria-label="Alerts">
+      <ul>{popups.map((popup) => <One key={popup.id} popup={popup} onClose={onClose} />)}</ul>
+    </div>
+  )
+}

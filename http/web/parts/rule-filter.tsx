@@ -47,7 +47,7 @@ const Types = ({ fields, set }: Editing) => (
             <Check
               key={name}
               label={eventTypes[name].title}
-              hint={eventTypes[name].description}
+              hint={eventTypes[name].description.replaceAll("`", "")}
               checked={all || fields.types.includes(name)}
               disabled={all}
               onChange={(on) => set("types", toggled(fields.types, name, on))}
