@@ -343,6 +343,32 @@ describe.skipIf(withoutChromium)(
       await noFaults("rules")
     })
 
+    it("shows by its service worker what Web Push brings", () =>
+      elsewhere(async (other) => {
+        await other.goto(node.address)
+        await other.context().grantPermissions(["notifications"], { origin: node.address })
+        const browserSide = await other.context().newCDPSession(other)
+        const registrations: Array<string> = []
+        browserSide.on("ServiceWorker.workerRegistrationUpdated", (update) => {
+          registrations.push(...update.registrations.map(({ registrationId }) => registrationId))
+        })
+        await browserSide.send("ServiceWorker.enable")
+        await other.evaluate(
+          "navigator.serviceWorker.register(\"/push-worker.js\").then(() => navigator.serviceWorker.ready)",
+        )
+        const registrationId = await eventually("the service worker", async () => registrations.at(-1))
+        const popup = { title: "Camera offline", text: "Front door", rule: "At night", test: false }
+        const event = { id: "one", type: "camera.offline", time: new Date().toISOString(), severity: "critical" }
+        const data = JSON.stringify({ popup, event })
+        await browserSide.send("ServiceWorker.deliverPushMessage", { origin: node.address, registrationId, data })
+        const shown = () =>
+          other.evaluate<ReadonlyArray<ReadonlyArray<string>>>(
+            "navigator.serviceWorker.ready.then((one) => one.getNotifications()).then((all) => all.map((n) => [n.title, n.body]))",
+          )
+        const [first] = await eventually("the notification", async () => (await shown()).length > 0 && shown())
+        assert.deepStrictEqual(first, ["Camera offline", "Front door\nAt night"])
+      }))
+
     it("finds in the audit log what was done, proves it unchanged and hands it out", async () => {
       await go("audit")
       await button("Verify").click()
