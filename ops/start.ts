@@ -6,6 +6,7 @@
  * 2. The random password of the first start is printed once, to the terminal, never to the log's JSON.
  */
 import { auditQueueBytes, auditTrailLayer } from "#actors/behaviour/auth-audit-trail.ts"
+import * as AuditWatch from "#actors/behaviour/auth-audit-watch.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { secondFactorsLayer } from "#actors/behaviour/auth-factor.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
@@ -150,6 +151,7 @@ const control = (settings: Settings) => {
     CameraStates.layer,
     RecordStates.layer,
     RecordPurge.layer,
+    AuditWatch.layer,
   )
   const permissions = Layer.mergeAll(PermissionBehaviour.layer, PermissionGroups.layer).pipe(
     Layer.provide(AuthGrants.layer),

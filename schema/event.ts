@@ -201,6 +201,14 @@ export const eventTypes = {
     notify: true,
     data: Schema.Struct({ username: Schema.String, address: Schema.String, retryAfterSeconds: Schema.Int }),
   },
+  "audit.tampered": {
+    title: "Audit log tampered with",
+    description: "The audit log is not as it was written; `sequence` is that of the first bad entry",
+    severity: "critical",
+    permission: "audit:read",
+    notify: true,
+    data: Schema.Struct({ sequence: Schema.Int, reason: Schema.String, explanation: Schema.String }),
+  },
   "license.state.changed": {
     title: "Licence changed",
     description:
