@@ -38,9 +38,9 @@ export const Profile = Schema.Struct({
   username: Schema.String,
   displayName: Schema.String,
   email: Schema.NullOr(Schema.String),
-  /** BCP 47. `null`: what the browser says. */
+  /** BCP 47, for mails to the user. `null`: English. */
   locale: Schema.NullOr(Schema.String),
-  /** IANA name. `null`: what the browser says. */
+  /** IANA name, for mails to the user. `null`: UTC. */
   timeZone: Schema.NullOr(Schema.String),
   roles: Schema.Array(Schema.String),
   createdAt: Instant,

@@ -1,6 +1,7 @@
 /** Popup rules without a database: when a rule applies, and what each channel really sends. */
 import type { ChannelDoors, ChannelMessage } from "#actors/channels/channel.ts"
 import { sendMail } from "#actors/channels/email.ts"
+import { momentFor } from "#actors/channels/notice-mail.ts"
 import { channels } from "#actors/channels/registry.ts"
 import { CameraId, NodeId } from "#schema/common.ts"
 import type { EventDraft, StoredEvent } from "#schema/event.ts"
@@ -180,7 +181,7 @@ const message: ChannelMessage = {
 const absent: ChannelDoors = {
   mail: () => Effect.die("nobody sends mail here"),
   publish: () => Effect.die("nobody publishes here"),
-  address: () => Effect.succeed(null),
+  reader: () => Effect.succeed(null),
   picture: () => Effect.succeed(null),
   webhook: () => Effect.succeed(null),
   subscription: () => Effect.succeed(null),
@@ -336,7 +337,8 @@ describe("an e-mail", () => {
       const doors: ChannelDoors = {
         ...absent,
         mail: (mail) => sendMail(settings, mail),
-        address: (id) => Effect.succeed(id === "target" ? "ann@example.com" : null),
+        reader: (id) =>
+          Effect.succeed(id === "target" ? { address: "ann@example.com", locale: "de", timeZone: "Asia/Seoul" } : null),
         picture: () => Effect.succeed({ filename: "front.mp4", contentType: "video/mp4", content: picture }),
       }
       const sent = yield* channels.email.send({ ...message, attachPicture: true }, doors)
@@ -361,6 +363,15 @@ describe("an e-mail", () => {
       }
       assert.strictEqual((yield* channels.email.send(message, away)).outcome, "failed")
     }).pipe(Effect.scoped))
+})
+
+describe("a moment in a mail", () => {
+  it("is the reader's own, and still one where the settings are no good", () => {
+    const at = "2026-01-31T20:15:30.000Z"
+    assert.strictEqual(momentFor({ locale: "de", timeZone: "Asia/Seoul" }, at), "01.02.2026, 05:15:30 GMT+9")
+    assert.strictEqual(momentFor({ locale: null, timeZone: null }, at), "31 Jan 2026, 20:15:30 UTC")
+    assert.strictEqual(momentFor({ locale: "de", timeZone: "Moon/Crater" }, at), "31 Jan 2026, 20:15:30 UTC")
+  })
 })
 
 describe("a popup", () => {

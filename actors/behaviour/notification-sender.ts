@@ -58,9 +58,11 @@ const makeDoors = Effect.fnUntraced(function*(options: SenderOptions) {
   const doors: ChannelDoors = {
     mail: mailer.send,
     publish: events.publish,
-    address: (id) =>
+    reader: (id) =>
       users.get(id as UserId).pipe(
-        Effect.map((user) => user.enabled ? user.email : null),
+        Effect.map(({ email, enabled, locale, timeZone }) =>
+          enabled && email !== null ? { address: email, locale, timeZone } : null
+        ),
         Effect.catchTag("UserNotFound", () => Effect.succeed(null)),
         Effect.orDie,
       ),

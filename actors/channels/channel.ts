@@ -43,12 +43,21 @@ export interface PushTarget {
   readonly vapid: { readonly publicKey: string; readonly privateKey: Redacted.Redacted; readonly subject: string }
 }
 
+/** Who reads a mail. */
+export interface Reader {
+  readonly address: string
+  /** BCP 47; `null`: not said. */
+  readonly locale: string | null
+  /** IANA name; `null`: not said. */
+  readonly timeZone: string | null
+}
+
 /** What channels ask for. A target that does not exist any more is `null`. */
 export interface ChannelDoors {
   readonly mail: (mail: Mail) => Effect.Effect<void, MailFailed>
   readonly publish: (draft: EventDraft) => Effect.Effect<void>
-  /** Mail address of a user who may sign in. */
-  readonly address: (userId: string) => Effect.Effect<string | null>
+  /** A user who may sign in and has a mail address. */
+  readonly reader: (userId: string) => Effect.Effect<Reader | null>
   readonly picture: (
     of: ReadonlyArray<EventResource>,
   ) => Effect.Effect<{ readonly filename: string; readonly contentType: string; readonly content: Uint8Array } | null>

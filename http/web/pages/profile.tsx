@@ -47,11 +47,11 @@ const Person = ({ user }: { readonly user: Profile }) => {
           pattern="[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
           title="Such as en, de or pt-BR"
           placeholder={navigator.language}
-          hint="Empty: what the browser says."
+          hint="For mails to you; the dashboard follows your browser."
         />
-        <Field label="Time zone">
+        <Field label="Time zone" hint="For mails to you; the dashboard follows your browser.">
           <select value={timeZone} onChange={(event) => setTimeZone(event.target.value)}>
-            <option value="">what the browser says</option>
+            <option value="">UTC</option>
             {zones.map((name) => <option key={name}>{name}</option>)}
           </select>
         </Field>
