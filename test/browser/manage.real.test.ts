@@ -215,7 +215,7 @@ describe.skipIf(withoutChromium)(
       await button("Save").click()
       await page.getByRole("row", { name: /192\.0\.2\.0\/24/ }).getByText("in force").waitFor()
       await noFaults("addresses")
-      await button("Remove Control room").click()
+      await button("Delete Control room").click()
       await button("Remove").click()
       await page.getByRole("heading", { name: "No restriction" }).waitFor()
 

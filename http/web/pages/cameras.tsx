@@ -6,6 +6,7 @@ import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
 import { CameraForm } from "../parts/camera-form.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
+import { RowButtons } from "../parts/row-buttons.tsx"
 import { type Route, useRoute } from "../route.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
@@ -106,25 +107,11 @@ const Row = ({ camera, onOpen, recordings }: {
             </a>
           )}
           {may("camera:write") && (
-            <>
-              <button
-                type="button"
-                onClick={() => onOpen({ kind: "edit", camera })}
-                aria-label={`Edit ${camera.name}`}
-                title="Edit"
-              >
-                <Icon name="edit" />
-              </button>
-              <button
-                type="button"
-                className="danger"
-                onClick={() => onOpen({ kind: "delete", camera })}
-                aria-label={`Delete ${camera.name}`}
-                title="Delete"
-              >
-                <Icon name="remove" />
-              </button>
-            </>
+            <RowButtons
+              name={camera.name}
+              onEdit={() => onOpen({ kind: "edit", camera })}
+              onDelete={() => onOpen({ kind: "delete", camera })}
+            />
           )}
         </div>
       </td>

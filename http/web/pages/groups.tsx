@@ -7,6 +7,7 @@ import { Confirm, Field, Form, Text, useAction } from "../parts/forms.tsx"
 import { GroupMembers } from "../parts/group-members.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Empty, Loading, Modal, Problem } from "../parts/notes.tsx"
+import { RowButtons } from "../parts/row-buttons.tsx"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
@@ -95,19 +96,11 @@ const Entry = ({ onOpen, placed }: { readonly placed: Placed; readonly onOpen: (
             {may("permission:write") ? "Choose" : "Show"}
           </button>
           {may("permission:write") && (
-            <>
-              <button type="button" onClick={() => onOpen({ kind: "edit", group })} aria-label={`Edit ${group.name}`}>
-                <Icon name="edit" />
-              </button>
-              <button
-                type="button"
-                className="danger"
-                onClick={() => onOpen({ kind: "delete", group })}
-                aria-label={`Delete ${group.name}`}
-              >
-                <Icon name="remove" />
-              </button>
-            </>
+            <RowButtons
+              name={group.name}
+              onEdit={() => onOpen({ kind: "edit", group })}
+              onDelete={() => onOpen({ kind: "delete", group })}
+            />
           )}
         </div>
       </td>

@@ -9,6 +9,7 @@ import { Confirm } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Loading, Modal, Problem } from "../parts/notes.tsx"
 import { RoleForm } from "../parts/role-form.tsx"
+import { RowButtons } from "../parts/row-buttons.tsx"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
@@ -60,17 +61,11 @@ const Entry = ({ onOpen, role }: { readonly role: Role; readonly onOpen: (open: 
         </div>
         {may("user:write") && !role.builtIn && (
           <div className="actions">
-            <button type="button" onClick={() => onOpen({ kind: "edit", role })} aria-label={`Edit ${role.name}`}>
-              <Icon name="edit" />
-            </button>
-            <button
-              type="button"
-              className="danger"
-              onClick={() => onOpen({ kind: "delete", role })}
-              aria-label={`Delete ${role.name}`}
-            >
-              <Icon name="remove" />
-            </button>
+            <RowButtons
+              name={role.name}
+              onEdit={() => onOpen({ kind: "edit", role })}
+              onDelete={() => onOpen({ kind: "delete", role })}
+            />
           </div>
         )}
       </div>

@@ -9,6 +9,7 @@ import { titleOf } from "../event-words.ts"
 import { Confirm, useAction } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem } from "../parts/notes.tsx"
+import { RowButtons } from "../parts/row-buttons.tsx"
 import { channelNames, Deliveries, TestOutcome } from "../parts/rule-deliveries.tsx"
 import { RuleForm } from "../parts/rule-form.tsx"
 import { useSession } from "../session.tsx"
@@ -89,19 +90,11 @@ const Entry = ({ onChange, onOpen, rule }: {
           )}
           <button type="button" onClick={() => onOpen({ kind: "deliveries", rule })}>Deliveries</button>
           {may("notification:write") && (
-            <>
-              <button type="button" aria-label={`Edit ${rule.name}`} onClick={() => onOpen({ kind: "edit", rule })}>
-                <Icon name="edit" />
-              </button>
-              <button
-                type="button"
-                className="danger"
-                aria-label={`Delete ${rule.name}`}
-                onClick={() => onOpen({ kind: "delete", rule })}
-              >
-                <Icon name="remove" />
-              </button>
-            </>
+            <RowButtons
+              name={rule.name}
+              onEdit={() => onOpen({ kind: "edit", rule })}
+              onDelete={() => onOpen({ kind: "delete", rule })}
+            />
           )}
         </div>
       </div>

@@ -6,6 +6,7 @@ import { AccessTabs } from "../parts/access-tabs.tsx"
 import { Confirm, useAction } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Loading, Modal, Problem } from "../parts/notes.tsx"
+import { RowButtons } from "../parts/row-buttons.tsx"
 import { UserForm } from "../parts/user-form.tsx"
 import { UserSessions } from "../parts/user-sessions.tsx"
 import { useSession } from "../session.tsx"
@@ -67,25 +68,11 @@ const Row = ({ onChange, onOpen, user }: {
             <Icon name="system" />
           </button>
           {may("user:write") && (
-            <>
-              <button
-                type="button"
-                onClick={() => onOpen({ kind: "edit", user })}
-                aria-label={`Edit ${user.username}`}
-                title="Edit"
-              >
-                <Icon name="edit" />
-              </button>
-              <button
-                type="button"
-                className="danger"
-                onClick={() => onOpen({ kind: "delete", user })}
-                aria-label={`Delete ${user.username}`}
-                title="Delete"
-              >
-                <Icon name="remove" />
-              </button>
-            </>
+            <RowButtons
+              name={user.username}
+              onEdit={() => onOpen({ kind: "edit", user })}
+              onDelete={() => onOpen({ kind: "delete", user })}
+            />
           )}
         </div>
       </td>

@@ -9,6 +9,7 @@ import { useQuery } from "../use-query.ts"
 import { Check, Confirm, Form, Text, useAction } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem } from "./notes.tsx"
+import { RowButtons } from "./row-buttons.tsx"
 
 interface DialogProps {
   /** Null: a new one. */
@@ -114,17 +115,11 @@ const Row = ({ known, onOpen }: { readonly known: ManagementIp; readonly onOpen:
       <td>
         {may("user:write") && (
           <div className="actions">
-            <button type="button" aria-label={`Change ${known.name}`} onClick={() => onOpen({ kind: "edit", known })}>
-              <Icon name="edit" />
-            </button>
-            <button
-              type="button"
-              className="danger"
-              aria-label={`Remove ${known.name}`}
-              onClick={() => onOpen({ kind: "remove", known })}
-            >
-              <Icon name="remove" />
-            </button>
+            <RowButtons
+              name={known.name}
+              onEdit={() => onOpen({ kind: "edit", known })}
+              onDelete={() => onOpen({ kind: "remove", known })}
+            />
           </div>
         )}
       </td>
