@@ -20,8 +20,9 @@ import type {
   VideoEncoderChange,
   VideoEncoderOptions,
 } from "#schema/camera-device.ts"
+import type { DriverKind } from "#schema/camera.ts"
 import type { InvalidInput } from "#schema/problem.ts"
-import type { Effect, Redacted } from "effect"
+import { Context, type Effect, type Redacted } from "effect"
 
 export interface DeviceOptions {
   /** A name or an address as a person gave it. */
@@ -76,3 +77,10 @@ export interface DeviceDriver {
   /** Verifies the credentials: what it answers has spoken with the device as that user. */
   readonly connect: (options: DeviceOptions) => Answer<Device>
 }
+
+/** The drivers of this node by family; null: the family has no protocol by which it can be asked. */
+export class DeviceDrivers
+  extends Context.Service<DeviceDrivers, Readonly<Record<DriverKind, DeviceDriver | null>>>()(
+    "nightjar/media/DeviceDrivers",
+  )
+{}

@@ -66,7 +66,8 @@ import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
-import { drivers } from "#media/drivers/registry.ts"
+import { DeviceDrivers } from "#media/device.ts"
+import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import * as StorageLive from "#media/storage/live.ts"
@@ -168,7 +169,7 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),

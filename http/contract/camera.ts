@@ -2,6 +2,7 @@
  * The camera service: cameras, their channels and streams, and where a stream can be watched. Discovery, device settings, PTZ,
  * talk-back and the media proxy are not here yet.
  */
+import { deviceErrors } from "#schema/camera-device.ts"
 import {
   Camera,
   CameraCreate,
@@ -58,13 +59,15 @@ const onCameras = [
     headers: idempotencyKey,
     payload: CameraCreate,
     success: created(Camera),
-    error: problems(DriverUnsupported, InvalidInput, LicenseRestricted),
+    error: problems(DriverUnsupported, InvalidInput, LicenseRestricted, ...deviceErrors),
   }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
     doc(
       "Add a camera",
       "`rtsp` takes `streams` (one channel) or `channels`. User name and password may stand inside a source URL; they are " +
-        "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` and " +
-        "`mobile` are answered with 501 `driver_unsupported` in this version.",
+        "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` takes " +
+        "`host`, `port` (80 if left out), `username` and `password`; the camera is asked for its channels and streams, and " +
+        "is not added where it refuses (409 `camera_auth_failed`), does not answer (503 `camera_unreachable`) or has no stream " +
+        "that can be recorded (501 `onvif_operation_unsupported`). `mobile` is answered with 501 `driver_unsupported`.",
     ),
   ),
   HttpApiEndpoint.get("searchCameras", `${base}/cameras/search`, {
