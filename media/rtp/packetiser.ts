@@ -102,8 +102,11 @@ class PacketWriter {
 export interface Packetiser {
   /** Sequence number of the next packet. */
   readonly sequence: number
-  /** `timestamp`: of the unit, in ticks of the track's clock. Null: invariant 5. */
-  readonly unit: (data: Uint8Array, timestamp: number) => Packets | null
+  /**
+   * `timestamp`: of the unit, in ticks of the track's clock. `sets` are put in front of a picture: the parameter sets of a key
+   * picture; audio has none. Null: invariant 5.
+   */
+  readonly unit: (data: Uint8Array, timestamp: number, sets?: ReadonlyArray<Uint8Array>) => Packets | null
 }
 
 /** A part of a picture: NAL unit `source[from, to)`. */
@@ -169,12 +172,7 @@ const fragment = (writer: PacketWriter, { from, source, to }: Nal, last: boolean
   }
 }
 
-export interface VideoPacketiser extends Packetiser {
-  /** `sets` are put in front: the parameter sets, before a key picture. */
-  readonly unit: (data: Uint8Array, timestamp: number, sets?: ReadonlyArray<Uint8Array>) => Packets | null
-}
-
-export const makeVideoPacketiser = (codec: VideoCodec, options: PacketiserOptions): VideoPacketiser => {
+export const makeVideoPacketiser = (codec: VideoCodec, options: PacketiserOptions): Packetiser => {
   const writer = new PacketWriter(options)
   const how = fragmenting[codec]
   return {
