@@ -83,6 +83,7 @@ import * as Hardware from "./host/hardware.ts"
 import * as Still from "./host/still.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
+import * as Rtsp from "./rtsp.ts"
 import * as Telemetry from "./telemetry.ts"
 import { version } from "./version.ts"
 
@@ -247,7 +248,8 @@ const http = (settings: Settings) => {
   const served = Layer.unwrap(Effect.map(servesTls(settings) ? certificate(settings) : Effect.succeed(null), server))
   return served.pipe(
     Layer.provideMerge(reporters),
-    Layer.provide([LateServices, Hls.layer]),
+    Layer.provide(Rtsp.layer(settings).pipe(Layer.provideMerge(LateServices))),
+    Layer.provide(Hls.layer),
     Layer.provideMerge(health),
   )
 }

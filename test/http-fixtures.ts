@@ -19,6 +19,7 @@ import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
+import { RtspServer } from "#media/rtsp-server.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { UserId } from "#schema/common.ts"
@@ -101,6 +102,14 @@ const forgetfulTrail = Layer.succeed(AuditTrail, {
   state: () => ({ queuedBytes: 0, limitBytes: 1, dropped: 0 }),
 })
 
+/** Nothing listens. */
+const noRtsp = Layer.succeed(RtspServer, {
+  port: () => null,
+  streams: () => [],
+  sessions: () => [],
+  disconnect: () => 0,
+})
+
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
@@ -118,6 +127,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(ResourceGroups),
   unaskedService(Resources),
   unaskedService(Hls),
+  noRtsp,
   unaskedService(EventLog),
   unaskedService(Notifications),
   unaskedService(Users),

@@ -190,8 +190,9 @@ const onChannel = [
 
 const mediaPathDoc =
   "`hlsUrl` plays the newest stored footage, some seconds behind live; it is null where the stream is not " +
-  "recorded, nothing is stored yet, or the caller may not replay. `whepUrl` and `rtspUrl` are null: this version has no live " +
-  "doors yet. The token opens this stream for the caller's session, for five minutes."
+  "recorded, nothing is stored yet, or the caller may not replay. `rtspUrl` is live, by RTSP over TCP or UDP, on the host that " +
+  "was asked; null while nothing listens there. `whepUrl` is null: this version has no WebRTC yet. The token opens this stream for " +
+  "the caller's session, for five minutes; whoever reads by then reads on until that session ends."
 
 const onStream = [
   HttpApiEndpoint.get("stream", `${base}/streams/:stream_id`, {
