@@ -22,6 +22,7 @@ import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -134,6 +135,7 @@ const sealedFiles = (settings: Settings) =>
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
   const stores = Layer.mergeAll(
+    Layer.succeed(DeviceDrivers, deviceDrivers),
     CameraStore.layer,
     RecordStore.layer,
     RecordLedgerStore.layer,
@@ -146,6 +148,7 @@ const control = (settings: Settings) => {
   const background = Layer.mergeAll(
     EventSources.stopping(settings.nodeName),
     CameraEntity.layer,
+    CameraDevice.entityLayer,
     RecordEntity.layer,
     ReplayEntity.layer,
     CameraActivation.layer,
@@ -170,7 +173,7 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),
+    Layer.provideMerge(Layer.mergeAll(CameraBehaviour.layer, CameraDevice.layer)),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),

@@ -7,6 +7,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -119,6 +120,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Push),
   unaskedService(Cameras),
   unaskedService(StreamAccess),
+  unaskedService(CameraDevices),
   unaskedService(Recordings),
   unaskedService(IndexRebuilds),
   unaskedService(Search),

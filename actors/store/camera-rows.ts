@@ -163,6 +163,15 @@ export interface Observation {
   readonly audioCodec: AudioCodec | null
 }
 
+/** Where a camera's own protocol is spoken, and as whom. */
+export interface EndpointRow {
+  readonly driver: DriverKind
+  readonly host: string | null
+  readonly port: number | null
+  readonly username: string | null
+  readonly sealedPassword: string | null
+}
+
 /** Everything a capture of a stream needs to know, secrets sealed. */
 export interface CaptureRow {
   readonly cameraId: CameraId

@@ -1,6 +1,6 @@
 /**
- * The camera service: cameras, their channels and streams, and where a stream can be watched. Discovery, device settings, PTZ,
- * talk-back and the media proxy are not here yet.
+ * The camera service: cameras, their channels and streams, and where a stream can be watched. What cameras are asked by their
+ * own protocol: `camera-device.ts`.
  */
 import { deviceErrors } from "#schema/camera-device.ts"
 import {

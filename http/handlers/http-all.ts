@@ -5,6 +5,7 @@ import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
+import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -29,6 +30,7 @@ export const AllHandlers = Layer.mergeAll(
   LicenseHandlers,
   NotificationRulesHandlers,
   CameraHandlers,
+  CameraDeviceHandlers,
   RecordHandlers,
   SearchHandlers,
   ReplayHandlers,
