@@ -70,9 +70,20 @@ export interface RtspStream {
   readonly readers: number
 }
 
+/** What the door is like; numbers are those of its room. */
+export interface RtspConfig {
+  readonly port: number | null
+  readonly transports: ReadonlyArray<"tcp" | "udp">
+  readonly hasAccount: boolean
+  readonly maxReaders: number
+  readonly sessionTimeoutSeconds: number
+  readonly maxBehindBytes: number
+}
+
 export class RtspServer extends Context.Service<RtspServer, {
   /** Null while nothing listens. */
   readonly port: () => number | null
+  readonly config: () => RtspConfig
   readonly streams: () => ReadonlyArray<RtspStream>
   readonly sessions: () => ReadonlyArray<RtspSession>
   /** Ends every session of the stream; answers how many. */

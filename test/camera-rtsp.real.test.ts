@@ -65,6 +65,33 @@ it.live(
       }))
       yield* until("pictures", () => units > 50)
 
+      const proxy = (method: string, path: string) => ask(base, method, `/camera/api/v1/media-proxy/${path}`, token)
+      assert.deepInclude(yield* proxy("GET", "config"), {
+        port: Number(new URL(rtspUrl.replace("rtsp:", "http:")).port),
+        transports: ["tcp", "udp"],
+        hasAccount: false,
+      })
+      const [session] = (yield* proxy("GET", "sessions"))["items"] as ReadonlyArray<Record<string, unknown>>
+      assert.deepInclude(session, { streamId: main!.id, transport: "tcp", state: "playing", skippedPictures: 0 })
+      assert.isAbove(session!["sentBytes"] as number, 10_000)
+      const [stream] = (yield* proxy("GET", "streams"))["items"] as ReadonlyArray<Record<string, unknown>>
+      assert.deepInclude(stream, { path: main!.id, state: "ready", tracks: ["h264", "aac"], readers: 1 })
+      assert.deepInclude(yield* proxy("GET", `streams/${sub!.id}`), {
+        path: sub!.id,
+        state: "idle",
+        since: null,
+        readers: 0,
+      })
+      assert.deepInclude(yield* proxy("GET", `streams/${main!.id}`), { state: "ready", readers: 1 })
+      let others = 0
+      const subUrl = (yield* pathOf(sub!.id))["rtspUrl"] as string
+      const other = yield* Effect.forkScoped(open(subUrl, () => {
+        others++
+      }))
+      yield* until("pictures of the other stream", () => others > 5)
+      yield* proxy("DELETE", `streams/${sub!.id}`)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(other))).reason, "closed")
+
       const wrong = rtspUrl.replace(main!.id, sub!.id)
       assert.strictEqual((yield* Effect.flip(open(wrong))).reason, "unauthorized")
       assert.strictEqual((yield* Effect.flip(open(rtspUrl.replace(/\?.*/, "")))).reason, "unauthorized")

@@ -106,6 +106,14 @@ const forgetfulTrail = Layer.succeed(AuditTrail, {
 /** Nothing listens. */
 const noRtsp = Layer.succeed(RtspServer, {
   port: () => null,
+  config: () => ({
+    port: null,
+    transports: ["tcp"],
+    hasAccount: false,
+    maxReaders: 1,
+    sessionTimeoutSeconds: 60,
+    maxBehindBytes: 1,
+  }),
   streams: () => [],
   sessions: () => [],
   disconnect: () => 0,

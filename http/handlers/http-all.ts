@@ -6,6 +6,7 @@ import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
+import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -30,6 +31,7 @@ export const AllHandlers = Layer.mergeAll(
   LicenseHandlers,
   NotificationRulesHandlers,
   CameraHandlers,
+  CameraProxyHandlers,
   CameraDeviceHandlers,
   RecordHandlers,
   SearchHandlers,

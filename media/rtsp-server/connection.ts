@@ -27,7 +27,7 @@ const maxRequests = 16
 const maxAnswerBytes = 64 * 1024
 /** The largest group of pictures, and what a reader may be behind. */
 const maxStreamBytes = 24 * 1024 * 1024
-export const greetingMs = 10_000
+const greetingMs = 10_000
 export const sessionTimeoutMs = 60_000
 /** Players renew their sessions a little late. */
 const graceMs = 5_000

@@ -14,9 +14,10 @@ import { createServer, type Server, type Socket } from "node:net"
 import type { LiveStreams } from "../hub.ts"
 import { RtspGate, RtspServer } from "../rtsp-server.ts"
 import { bindPair } from "../rtsp/udp.ts"
-import { type Connection, type Door, plainAddress, serve } from "./connection.ts"
+import { type Connection, type Door, plainAddress, serve, sessionTimeoutMs } from "./connection.ts"
 import type { RtspAccount } from "./credentials.ts"
 import { type Feed, openFeed } from "./feed.ts"
+import { closeBytes } from "./reader.ts"
 
 export interface RtspServerOptions {
   readonly host: string
@@ -27,7 +28,7 @@ export interface RtspServerOptions {
 }
 
 const maxReaders = 1_000
-export const maxStrangers = 256
+const maxStrangers = 256
 const lingerMs = 10_000
 const retryMs = 10_000
 const sweepMs = 1_000
@@ -190,6 +191,14 @@ const make = Effect.fnUntraced(function*(options: RtspServerOptions) {
   const port = yield* serveForever(options, door, guests)
   return RtspServer.of({
     port,
+    config: () => ({
+      port: port(),
+      transports: udp === null ? ["tcp"] : ["tcp", "udp"],
+      hasAccount: options.account !== null,
+      maxReaders,
+      sessionTimeoutSeconds: sessionTimeoutMs / 1000,
+      maxBehindBytes: closeBytes,
+    }),
     streams: () =>
       [...open.values()].map(({ bytes, packets, parameters, readers, sinceMs, streamId }) => ({
         streamId,

@@ -17,7 +17,7 @@ import { channelOf, type Feed, type Outlet } from "./feed.ts"
 
 const skipBytes = 1024 * 1024
 const resumeBytes = 256 * 1024
-const closeBytes = 4 * 1024 * 1024
+export const closeBytes = 4 * 1024 * 1024
 
 /** Where a track goes: RTP here, RTCP one above. */
 export type Destination =
