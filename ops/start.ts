@@ -68,6 +68,7 @@ import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
 import { DeviceDrivers } from "#media/device.ts"
+import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
 import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
@@ -173,7 +174,9 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(Layer.mergeAll(CameraBehaviour.layer, CameraDevice.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(CameraBehaviour.layer, CameraDevice.layer.pipe(Layer.provide(OnvifDiscovery.layer))),
+    ),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),

@@ -6,6 +6,7 @@
  * 2. A capability says how it is known; `unverified` means that the device was asked and left it open.
  */
 import { Schema } from "effect"
+import { CameraId } from "./common.ts"
 
 /** Characters of a device's own words in an error. */
 export const maxDetail = 200
@@ -137,6 +138,24 @@ export const PtzPreset = Schema.Struct({
   position: Schema.NullOr(PtzPosition),
 }).annotate({ identifier: "PtzPreset" })
 export type PtzPreset = typeof PtzPreset.Type
+
+/** A camera that answered a search of the network. */
+export const FoundDevice = Schema.Struct({
+  /** As the device calls itself; not to be relied on. */
+  urn: Schema.String,
+  host: Schema.String,
+  port: Schema.Int,
+  /** As the device tells them; empty where it does not. */
+  name: Schema.String,
+  model: Schema.String,
+  location: Schema.String,
+}).annotate({ identifier: "FoundDevice" })
+export type FoundDevice = typeof FoundDevice.Type
+
+/** A found camera, and the one of ours that is added at that address. */
+export const DiscoveredDevice = FoundDevice.mapFields((fields) => ({ ...fields, cameraId: Schema.NullOr(CameraId) }))
+  .annotate({ identifier: "DiscoveredDevice" })
+export type DiscoveredDevice = typeof DiscoveredDevice.Type
 
 /** The camera, or this family of cameras, has no such operation. */
 export class OnvifOperationUnsupported

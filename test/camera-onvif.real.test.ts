@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { type Simulator, startSimulator } from "./camera-simulator/simulator.ts"
 import { adminPassword, wholeNode } from "./harness/whole-node.ts"
 import { type SimulatedDevice, startDevice } from "./onvif-simulator/device.ts"
+import { advertise } from "./onvif-simulator/discovery.ts"
 
 interface Answer {
   readonly status: number
@@ -70,6 +71,145 @@ const eventually = (what: string, ask: Effect.Effect<Answer>, so: (body: Answer[
     }
   }).pipe(Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.die(new Error(`never: ${what}`)) }))
 
+type Api = Effect.Success<ReturnType<typeof client>>
+const items = ({ body }: Answer) => body["items"] as ReadonlyArray<Record<string, unknown>>
+
+/** On the network of this machine, with the camera that it is already. */
+const finding = (api: Api, id: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const urn = "urn:uuid:5f5a69c2-e0ae-504f-829b-00a0c0000002"
+    yield* Effect.acquireRelease(
+      Effect.promise(() =>
+        advertise({
+          urn,
+          addresses: [`http://127.0.0.1:${device.port}/onvif/device_service`],
+          scopes: ["onvif://www.onvif.org/name/Yard"],
+        })
+      ),
+      (one) => Effect.promise(() => one.close()),
+    )
+    const found = yield* api.post(`${cameras}/discover`, { waitMs: 1_000 })
+    assert.strictEqual(found.status, 200)
+    const own = items(found).find((one) => one["urn"] === urn && one["host"] === "127.0.0.1")
+    assert.deepInclude(own, { port: device.port, name: "Yard", model: "", cameraId: id })
+    assert.strictEqual((yield* api.post(`${cameras}/discover`, { waitMs: 1 })).status, 400)
+  })
+
+/** Encoders within their options; a change of the encoder changes what is recorded. */
+const encoders = (api: Api, path: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const profiles = items(yield* api.get(`${path}/ptz/profiles`))
+    assert.deepStrictEqual(profiles.map((one) => [one["token"], one["audio"]]), [["main", true], ["sub", false]])
+    const told = items(yield* api.get(`${path}/capabilities`))
+    assert.deepInclude(told.find((one) => one["name"] === "ptz"), { supported: "yes" })
+    assert.isTrue(told.every((one) => one["evidence"] !== ""))
+
+    const encoder = `${path}/config/video/encoder/encoder-main`
+    assert.lengthOf(items(yield* api.get(`${path}/config/video/encoder`)), 2)
+    assert.deepInclude((yield* api.get(encoder)).body, { encoding: "h264", width: 640, bitrateBps: 1_024_000 })
+    const options = (yield* api.get(`${encoder}/options`)).body["encodings"] as ReadonlyArray<Record<string, unknown>>
+    assert.deepInclude(options[0], { encoding: "h264", frameRate: { min: 1, max: 25 } })
+    const faulty = yield* api.put(encoder, { frameRate: 26 })
+    assert.deepStrictEqual([faulty.status, faulty.body["code"]], [422, "invalid_input"])
+    assert.deepInclude((yield* api.put(encoder, { width: 1280, height: 720 })).body, { width: 1280, height: 720 })
+    assert.strictEqual(device.state.encoders.main.width, 1280)
+    yield* eventually("the other picture", api.get(path), ({ channels }) => {
+      const [channel] = channels as ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly width: number }> }>
+      return channel!.streams[0]!.width === 800
+    })
+    const nothing = yield* api.get(`${path}/config/video/encoder/nothing`)
+    assert.deepStrictEqual([nothing.status, nothing.body["code"]], [409, "camera_refused"])
+  })
+
+const moving = (api: Api, path: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const ptz = `${path}/ptz`
+    const position = { pan: 0.5, tilt: -0.5, zoom: 0.25 }
+    const at = Effect.map(api.get(`${ptz}/status`), ({ body }) => body)
+    assert.strictEqual((yield* api.post(`${ptz}/move/absolute`, { position, speed: { pan: 1 } })).status, 204)
+    assert.deepStrictEqual(yield* at, { ...position, moving: false, error: "" })
+    const made = yield* api.post(`${ptz}/presets`, { name: "Gate & <yard>" })
+    assert.strictEqual(made.status, 201)
+    const token = String(made.body["token"])
+    assert.deepInclude(items(yield* api.get(`${ptz}/presets`))[0], { token, name: "Gate & <yard>", position })
+    assert.strictEqual((yield* api.put(`${ptz}/home`, {})).status, 204)
+    assert.strictEqual((yield* api.post(`${ptz}/move/relative`, { translation: { pan: -1 } })).status, 204)
+    assert.deepInclude(yield* at, { pan: -0.5 })
+    assert.strictEqual((yield* api.post(`${ptz}/presets/${token}/goto`, { profileToken: "main" })).status, 204)
+    assert.deepInclude(yield* at, { pan: 0.5 })
+    const on = { velocity: { pan: 1 }, timeoutMs: 10_000 }
+    assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, on)).status, 204)
+    assert.deepInclude(yield* at, { moving: true })
+    assert.strictEqual((yield* api.post(`${ptz}/stop`, {})).status, 204)
+    assert.deepInclude(yield* at, { moving: false })
+    // A move whose operator vanished ends by itself.
+    yield* api.post(`${ptz}/move/continuous`, { velocity: { tilt: 1 }, timeoutMs: 100 })
+    yield* eventually("it stopped", api.get(`${ptz}/status`), (body) => body["moving"] === false)
+    device.state.position = { pan: 0, tilt: 0, zoom: 0 }
+    assert.strictEqual((yield* api.post(`${ptz}/home/goto`, {})).status, 204)
+    assert.deepInclude(yield* at, position)
+    assert.strictEqual((yield* api.remove(`${ptz}/presets/${token}`)).status, 204)
+    assert.lengthOf(items(yield* api.get(`${ptz}/presets`)), 0)
+    assert.strictEqual((yield* api.post(`${ptz}/presets/${token}/goto`, {})).body["code"], "camera_refused")
+    assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, { velocity: { pan: 2 } })).status, 400)
+  })
+
+/** Every operation: of a camera that has none of it, that refuses us, that is away. */
+const failing = (api: Api, path: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const encoder = `${path}/config/video/encoder`
+    const ptz = `${path}/ptz`
+    const any = (of: string) => [
+      api.get(`${of}/capabilities`),
+      api.get(`${of}/ptz/profiles`),
+      api.get(`${of}/config/video/encoder`),
+      api.get(`${of}/config/video/encoder/encoder-main`),
+      api.get(`${of}/config/video/encoder/encoder-main/options`),
+      api.put(`${of}/config/video/encoder/encoder-main`, { quality: 50 }),
+    ]
+    const moves = [
+      api.post(`${ptz}/move/continuous`, { velocity: { pan: 1 } }),
+      api.post(`${ptz}/move/absolute`, { position: { pan: 1 } }),
+      api.post(`${ptz}/move/relative`, { translation: { pan: 1 } }),
+      api.post(`${ptz}/stop`, {}),
+      api.get(`${ptz}/status`),
+      api.get(`${ptz}/presets`),
+      api.post(`${ptz}/presets`, { name: "a" }),
+      api.remove(`${ptz}/presets/a`),
+      api.post(`${ptz}/presets/a/goto`, {}),
+      api.put(`${ptz}/home`, {}),
+      api.post(`${ptz}/home/goto`, {}),
+    ]
+    const expect = (asked: ReadonlyArray<Effect.Effect<Answer>>, status: number, code: string) =>
+      Effect.forEach(asked, (one, index) =>
+        Effect.map(one, ({ body, ...answer }) =>
+          assert.deepStrictEqual([answer.status, body["code"]], [status, code], `${index} ${JSON.stringify(body)}`)))
+
+    const { body } = yield* api.get(path)
+    const password = (secret: string) =>
+      Effect.map(api.put(path, { name: body["name"], password: secret }), (done) =>
+        done.status)
+    device.state.quirks.noPtz = true
+    yield* expect(moves, 501, "onvif_operation_unsupported")
+    device.state.quirks.noPtz = false
+    device.state.quirks.busy = true
+    yield* expect([...any(path), ...moves], 503, "camera_unreachable")
+    device.state.quirks.busy = false
+    assert.strictEqual(yield* password("guess"), 200)
+    yield* expect([...any(path), ...moves], 409, "camera_auth_failed")
+    assert.strictEqual(yield* password("swordfish"), 200)
+    assert.strictEqual((yield* api.get(encoder)).status, 200)
+    assert.strictEqual((yield* api.get(`${ptz}/status`)).status, 200)
+
+    const plain = yield* api.post(cameras, {
+      name: "Plain",
+      driver: "rtsp",
+      streams: [{ role: "main", sourceUrl: "rtsp://127.0.0.1:9/a" }],
+    })
+    yield* expect(any(`${cameras}/${String(plain.body["id"])}`), 501, "onvif_operation_unsupported")
+    yield* expect(any(`${cameras}/01890000-0000-7000-8000-000000000000`), 404, "camera_not_found")
+  })
+
 it.live(
   "an ONVIF camera is found out by its address, recorded, and asked by its own protocol",
   () =>
@@ -129,6 +269,11 @@ it.live(
         String(recording.body["recordingToken"])
       }/timeline?start=${start}&end=${end}`
       yield* eventually("footage", api.get(timeline), (body) => (body["spans"] as ReadonlyArray<unknown>).length > 0)
+
+      yield* finding(api, String(made.body["id"]), device)
+      yield* encoders(api, path, device)
+      yield* moving(api, path, device)
+      yield* failing(api, path, device)
     }),
   180_000,
 )

@@ -12,6 +12,7 @@ import { CameraDeviceActor, type CameraDeviceClient, CameraDevices } from "#acto
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { type Device, DeviceDrivers } from "#media/device.ts"
+import { DeviceDiscovery } from "#media/discovery.ts"
 import { cameraSecret } from "#schema/camera-change.ts"
 import { CameraAuthFailed, CameraUnreachable, OnvifOperationUnsupported } from "#schema/camera-device.ts"
 import { CameraNotFound } from "#schema/camera.ts"
@@ -120,6 +121,7 @@ export const entityLayer = CameraDeviceActor.toLayer(handlers, {
 const make = Effect.gen(function*() {
   const store = yield* CameraStore
   const clientOf = yield* CameraDeviceActor.client
+  const { probe } = yield* DeviceDiscovery
   return CameraDevices.of({
     ask: <A, E extends { readonly _tag: string }>(
       id: CameraId,
@@ -130,6 +132,14 @@ const make = Effect.gen(function*() {
         if (home === null) return yield* new CameraNotFound({ id })
         return yield* ask(message(clientOf(entityId(home.slot, id))))
       }) as never,
+    discover: Effect.fn("CameraDevices.discover")(function*(waitMs: number) {
+      const found = yield* probe(waitMs)
+      const known = yield* store.atHosts([...new Set(found.map(({ host }) => host))])
+      return found.map((device) => ({
+        ...device,
+        cameraId: known.find(({ host, port }) => host === device.host && port === device.port)?.id ?? null,
+      }))
+    }),
   })
 })
 

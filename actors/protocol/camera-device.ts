@@ -9,6 +9,7 @@
 import {
   Capability,
   deviceErrors,
+  type DiscoveredDevice,
   MediaProfile,
   PtzPreset,
   PtzStatus,
@@ -72,4 +73,6 @@ export class CameraDevices extends Context.Service<CameraDevices, {
     id: CameraId,
     message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, Told<E> | CameraNotFound | DependencyUnavailable>
+  /** Cameras on the networks of the node that is asked, with the camera of ours that each is, if any. */
+  readonly discover: (waitMs: number) => Effect.Effect<ReadonlyArray<DiscoveredDevice>, DependencyUnavailable>
 }>()("nightjar/actors/CameraDevices") {}

@@ -112,6 +112,9 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
           SELECT driver, host, port, username, sealed_password AS "sealedPassword" FROM camera WHERE id = ${id}`,
         ([row]) => row ?? null,
       )),
+    atHosts: (hosts: ReadonlyArray<string>) =>
+      answered(sql<{ readonly id: CameraId; readonly host: string; readonly port: number }>`
+        SELECT id, host, port FROM camera WHERE host = ANY (${[...hosts]}::text[]) ORDER BY id`),
     home: (id: CameraId) =>
       answered(
         Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),

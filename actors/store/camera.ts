@@ -58,6 +58,10 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) => Read<ReadonlySet<string>>
   /** How the camera itself is asked, its secret sealed. */
   readonly endpoint: (id: CameraId) => Read<EndpointRow | null>
+  /** Cameras that are asked at one of these hosts. */
+  readonly atHosts: (
+    hosts: ReadonlyArray<string>,
+  ) => Read<ReadonlyArray<{ readonly id: CameraId; readonly host: string; readonly port: number }>>
   readonly home: (id: CameraId) => Read<CameraHome | null>
   /** All of the cluster, switched on or off. */
   readonly count: () => Read<{ readonly cameras: number; readonly channels: number }>

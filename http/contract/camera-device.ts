@@ -5,6 +5,7 @@ import {
   Capability,
   deviceErrors,
   DeviceToken,
+  DiscoveredDevice,
   MediaProfile,
   PtzPreset,
   PtzStatus,
@@ -19,7 +20,7 @@ import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { created, idempotencyKey } from "./conventions.ts"
+import { audited, created, idempotencyKey } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/camera/api/v1/cameras/:id"
@@ -41,7 +42,21 @@ const query = { profileToken }
 const Profile = Schema.Struct({ profileToken })
 const PresetName = Schema.String.check(Schema.isTrimmed(), Schema.isMinLength(1), Schema.isMaxLength(64))
 
+/** How long a search listens, in milliseconds; cameras answer within half a second as a rule. */
+const SearchTime = Schema.Int.check(Schema.isBetween({ minimum: 500, maximum: 10_000 }))
+
 const onDevice = [
+  HttpApiEndpoint.post("discoverCameras", "/camera/api/v1/cameras/discover", {
+    payload: Schema.Struct({ waitMs: Schema.optionalKey(SearchTime) }),
+    success: Page(DiscoveredDevice),
+    error: problems(DependencyUnavailable),
+  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(audited("none")).annotateMerge(
+    doc(
+      "Discover ONVIF cameras",
+      "Asks all networks of this node by WS-Discovery and listens for `waitMs` (3000 if left out). `host` is where the answer " +
+        "came from; `cameraId` tells the camera that is added at that address already. Names are the devices' own words.",
+    ),
+  ),
   HttpApiEndpoint.get("capabilities", `${base}/capabilities`, { params, success: Page(Capability), error })
     .annotateMerge(reads).annotateMerge(
       doc(

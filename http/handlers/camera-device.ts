@@ -7,6 +7,8 @@ import { createdAt, nightjar } from "../contract/conventions.ts"
 
 /** A pad that is held down repeats its command sooner. */
 const moveMs = 2_000
+/** Twice what the slowest of well-behaved devices may take (SOAP over UDP lets them wait half a second). */
+const searchMs = 3_000
 
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
 const of = ({ profileToken }: { readonly profileToken?: string }) => ({ profile: profileToken ?? null })
@@ -15,8 +17,9 @@ export const CameraDeviceHandlers = HttpApiBuilder.group(
   nightjar.add(CameraDeviceGroup),
   "cameraDevice",
   Effect.fnUntraced(function*(handlers) {
-    const { ask } = yield* CameraDevices
+    const { ask, discover } = yield* CameraDevices
     return handlers
+      .handle("discoverCameras", ({ payload }) => Effect.map(discover(payload.waitMs ?? searchMs), whole))
       .handle("capabilities", ({ params }) => Effect.map(ask(params.id, (camera) => camera.Capabilities()), whole))
       .handle("mediaProfiles", ({ params }) => Effect.map(ask(params.id, (camera) => camera.Profiles()), whole))
       .handle("videoEncoders", ({ params }) => Effect.map(ask(params.id, (camera) => camera.VideoEncoders()), whole))

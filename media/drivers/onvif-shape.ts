@@ -6,7 +6,7 @@
  * 1. A member that devices leave out is optional; a number that is none is a fault of the reply, not a zero.
  */
 import type { EncodingOptions, MediaProfile, Range, VideoEncoder, VideoEncoding } from "#schema/camera-device.ts"
-import { Schema } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 
 /** Replies hold at most so many of a kind; a device with more is refused as malformed. */
 const maxItems = 512
@@ -21,6 +21,17 @@ export const many = <S extends Schema.Constraint>(schema: S) =>
   Schema.ArrayEnsure(schema).check(Schema.isMaxLength(maxItems))
 /** An empty element stands for one that is not there. */
 export const filled = <S extends Schema.Constraint>(schema: S) => Schema.Union([schema, Schema.Literal("")])
+
+/** The text of an element, with attributes or without. */
+export const worded = Schema.Union([text, Schema.Struct({ $text: opt(text) })]).pipe(
+  Schema.decodeTo(
+    Schema.String,
+    SchemaTransformation.transform<string, string | { readonly $text?: string }>({
+      decode: (node) => typeof node === "string" ? node : node.$text ?? "",
+      encode: (word) => word,
+    }),
+  ),
+)
 
 const resolution = Schema.Struct({ width: integer, height: integer })
 
