@@ -2,17 +2,20 @@
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
 import { layer } from "#media/rtsp-server/live.ts"
+import { Storage, type StorageError } from "#media/storage.ts"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
+import { connect, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import type { CameraOptions } from "../camera-simulator/options.ts"
 import { startSimulator } from "../camera-simulator/simulator.ts"
 import { missing } from "../peers/installed.ts"
-import { streamId } from "./capture-harness.ts"
+import { judge } from "./capture-checker.ts"
+import { recordingId, streamId } from "./capture-harness.ts"
 import { cameraAt, nodeOf } from "./capture-node.ts"
 import { token, until } from "./rtsp-server-fixtures.ts"
 
@@ -30,6 +33,8 @@ const account = { username: "reader", password: Redacted.make("hunter2hunter2") 
 interface Node {
   readonly port: number
   readonly server: RtspServer["Service"]
+  readonly storage: Storage["Service"]
+  readonly supervisor: RecorderSupervisor["Service"]
 }
 
 const withNode = (camera: Partial<CameraOptions>, use: (node: Node) => Effect.Effect<void>) =>
@@ -46,9 +51,9 @@ const withNode = (camera: Partial<CameraOptions>, use: (node: Node) => Effect.Ef
     yield* Effect.gen(function*() {
       const supervisor = yield* RecorderSupervisor
       const server = yield* RtspServer
-      yield* supervisor.assign(cameraAt(simulator.cameras[0]!.url("main"), { recording: null }))
+      yield* supervisor.assign(cameraAt(simulator.cameras[0]!.url("main")))
       yield* until("a port", () => server.port() !== null)
-      yield* use({ server, port: server.port()! })
+      yield* use({ server, supervisor, storage: yield* Storage, port: server.port()! })
     }).pipe(Effect.provide(rtsp.pipe(Layer.provideMerge(nodeOf(root)))))
   }))
 
@@ -122,6 +127,49 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
             `rtspsrc location=${url} protocols=tcp latency=0 ! rtph265depay ! h265parse ! avdec_h265 ! ` +
               "fakesink num-buffers=50 sync=false",
           )
+        })),
+    120_000,
+  )
+})
+
+describe("a recording while the server is harmed", () => {
+  it.live(
+    "half-open connections, a reader of a byte at a time and garbage cost it nothing",
+    () =>
+      withNode({ startAtKey: true }, ({ port, server, storage, supervisor }) =>
+        Effect.gen(function*() {
+          yield* until("a recording", () => supervisor.status(streamId)?.recordingState === "recording")
+          const sockets: Array<Socket> = []
+          yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
+          const dial = (first: string | Buffer): Socket => {
+            const socket = connect(port, "127.0.0.1")
+            socket.on("error", () => socket.destroy())
+            socket.write(first)
+            sockets.push(socket)
+            return socket
+          }
+          const from = Date.now()
+          for (let i = 0; i < 500; i++) dial("DESCRIBE rtsp://")
+          for (let i = 0; i < 50; i++) dial(Buffer.alloc(1000, i)).resume()
+          const url = `rtsp://127.0.0.1:${port}/live/${streamId}`
+          const slow = dial(
+            `SETUP ${url}/trackID=0?token=${token} RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n`,
+          )
+          yield* until("a session", () => server.sessions().length === 1)
+          slow.write(`PLAY ${url} RTSP/1.0\r\nCSeq: 2\r\nSession: ${server.sessions()[0]!.id}\r\n\r\n`)
+          yield* until("a slow reader", () => server.sessions()[0]?.state === "playing")
+          for (let i = 0; i < 80; i++) {
+            slow.pause()
+            slow.read(1)
+            yield* Effect.sleep(100)
+          }
+          const to = Date.now() - 3_000
+          const files = storage.files(recordingId, { start: 0, end: Number.MAX_SAFE_INTEGER })
+          const spans = (yield* Effect.forEach(files, (file) => storage.index(file))).flat()
+          const { faults, recordedUntil } = judge(spans, supervisor.gaps(recordingId, { start: 0, end: to }), from, to)
+          expect(faults).toEqual([])
+          expect(recordedUntil).toBeGreaterThanOrEqual(to)
+          expect(supervisor.gaps(recordingId, { start: from, end: to })).toEqual([])
         })),
     120_000,
   )
