@@ -37,7 +37,10 @@ interface Node {
   readonly supervisor: RecorderSupervisor["Service"]
 }
 
-const withNode = (camera: Partial<CameraOptions>, use: (node: Node) => Effect.Effect<void>) =>
+const withNode = (
+  camera: Partial<CameraOptions>,
+  use: (node: Node) => Effect.Effect<void, StorageError, Scope.Scope>,
+) =>
   Effect.scoped(Effect.gen(function*() {
     const root = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-rtsp-"))),
