@@ -21,7 +21,7 @@ import { describe, type TrackName, trackNames } from "./description.ts"
 import { channelOf, type Feed } from "./feed.ts"
 import { type Destination, Reader, type UdpSockets } from "./reader.ts"
 import { RequestReader } from "./request-reader.ts"
-import { type Target, targetOf, type Wish, wishesOf } from "./transport.ts"
+import { plainAddress, type Target, targetOf, transportText, type Wish, wishesOf } from "./transport.ts"
 
 const maxRequests = 16
 const maxAnswerBytes = 64 * 1024
@@ -53,8 +53,6 @@ interface Session {
   readonly sinceMs: number
   readonly reader: Reader
 }
-
-export const plainAddress = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, "")
 
 export class Connection {
   private readonly door: Door
@@ -229,11 +227,16 @@ export class Connection {
   /** The stream's feed, held until another is asked for or the connection ends. */
   private readonly feed = (streamId: StreamId): Effect.Effect<Feed, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      if (this.held?.feed.streamId !== streamId) {
+      if (this.held === null || this.held.feed.streamId !== streamId || this.held.feed.stale) {
         if (this.held !== null) yield* Scope.close(this.held.scope, Exit.void)
         this.held = null
         const scope = yield* Scope.fork(this.scope)
-        const feed = yield* RcMap.get(this.door.feeds, streamId).pipe(Scope.provide(scope))
+        const get = RcMap.get(this.door.feeds, streamId).pipe(Scope.provide(scope))
+        let feed = yield* get
+        if (feed?.stale === true) {
+          yield* RcMap.invalidate(this.door.feeds, streamId)
+          feed = yield* get
+        }
         if (feed === null) {
           yield* Scope.close(scope, Exit.void)
           yield* RcMap.invalidate(this.door.feeds, streamId)
@@ -287,7 +290,7 @@ export class Connection {
         status: 200,
         headers: [this.sessionHeader(this.session), [
           "Transport",
-          this.transportText(chosen, feed.ssrc(target.track)!),
+          transportText(chosen, feed.ssrc(target.track)!, this.door.udp?.ports ?? [0, 0]),
         ]],
       }
     })
@@ -313,15 +316,6 @@ export class Connection {
       }
     }
     return null
-  }
-
-  private transportText(chosen: Destination, ssrc: number): string {
-    const tail = `ssrc=${ssrc.toString(16).padStart(8, "0")};mode="PLAY"`
-    if (chosen.kind === "tcp") {
-      return `RTP/AVP/TCP;unicast;interleaved=${chosen.channel}-${chosen.channel + 1};${tail}`
-    }
-    const ports = this.door.udp?.ports.join("-")
-    return `RTP/AVP;unicast;client_port=${chosen.rtpPort}-${chosen.rtcpPort};server_port=${ports};${tail}`
   }
 
   private named(head: RequestHead): Session | null {

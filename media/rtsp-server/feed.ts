@@ -7,7 +7,9 @@
  * 2. RTP time goes on across a new connection to the camera, by the wall clock: readers see a pause, not a jump.
  * 3. Parameter sets stand in front of each key picture. Other sizes or sets need nothing else; another codec ends the readers,
  *    who ask for a new description.
- * 4. Reports tell wall-clock times of both tracks by the same clock: the node's, smoothed by the camera's where it reports.
+ * 4. A feed that heard nothing for {@link silenceMs} ends its readers and is of no more use: they come back to a new view of the
+ *    hub, which may be another one, or learn that this node does not serve the stream any more.
+ * 5. Reports tell wall-clock times of both tracks by the same clock: the node's, smoothed by the camera's where it reports.
  */
 import type { StreamId } from "#schema/common.ts"
 import { type AccessUnit, type TrackParameters, videoClockHz } from "#schema/media.ts"
@@ -23,6 +25,8 @@ const maxGroupUnits = 2_000
 /** What may wait for this loop, which does nothing but frame: ten seconds of 12 Mbit/s. */
 const viewBounds = { maxBytes: 16 * 1024 * 1024, maxItems: 2_000 }
 const reportEveryMs = 5_000
+/** A camera that went away and comes back needs less, unless it is away for longer. */
+export const silenceMs = 30_000
 
 /** Where RTP packets of a track are on a connection, RTCP one above. */
 export const channelOf: Readonly<Record<TrackName, number>> = { video: 0, audio: 2 }
@@ -140,12 +144,17 @@ export class Feed {
   private senderOffsetMs: number | null = null
   readonly described = Deferred.makeUnsafe<void>()
   parameters: TrackParameters | null = null
+  /** When the last unit came. */
+  heardMs: number
+  /** Invariant 4. */
+  stale = false
   /** Grows when the parameters change. */
   version = 0
 
   constructor(streamId: StreamId, sinceMs: number, numbers: Numbers) {
     this.streamId = streamId
     this.sinceMs = sinceMs
+    this.heardMs = sinceMs
     this.numbers = numbers
   }
 
@@ -280,6 +289,13 @@ export class Feed {
     return report === null || ssrc === null ? null : Buffer.concat([report, goodbyePacket(ssrc)])
   }
 
+  /** Once in a while: invariant 4. */
+  listen(nowMs: number): void {
+    if (nowMs - this.heardMs < silenceMs) return
+    this.stale = true
+    this.close()
+  }
+
   close(): void {
     for (const outlet of this.outlets) outlet.end()
   }
@@ -296,13 +312,17 @@ export const openFeed = Effect.fnUntraced(function*(streamId: StreamId) {
     sequence: [yield* number(0x8000), yield* number(0x8000)],
     timestamp: [yield* number(0x7fff_ffff), yield* number(0x7fff_ffff)],
   }
-  const feed = new Feed(streamId, yield* Clock.currentTimeMillis, numbers)
+  const clock = yield* Clock.Clock
+  const feed = new Feed(streamId, clock.currentTimeMillisUnsafe(), numbers)
   yield* Effect.addFinalizer(() => Effect.sync(() => feed.close()))
   yield* Effect.forkScoped(Effect.forever(Effect.map(view.take, (items) => {
+    if (items.some(({ _tag }) => _tag === "Unit")) feed.heardMs = clock.currentTimeMillisUnsafe()
     for (const item of items) feed.take(item)
   })))
-  yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.sleep(reportEveryMs), Effect.sync(() => feed.report()))),
-  )
+  const now = Effect.sync(() => {
+    feed.listen(clock.currentTimeMillisUnsafe())
+    feed.report()
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(reportEveryMs), now)))
   return feed
 })

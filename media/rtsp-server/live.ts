@@ -14,10 +14,11 @@ import { createServer, type Server, type Socket } from "node:net"
 import type { LiveStreams } from "../hub.ts"
 import { RtspGate, RtspServer } from "../rtsp-server.ts"
 import { bindPair } from "../rtsp/udp.ts"
-import { type Connection, type Door, plainAddress, serve, sessionTimeoutMs } from "./connection.ts"
+import { type Connection, type Door, serve, sessionTimeoutMs } from "./connection.ts"
 import type { RtspAccount } from "./credentials.ts"
 import { type Feed, openFeed } from "./feed.ts"
 import { closeBytes } from "./reader.ts"
+import { plainAddress } from "./transport.ts"
 
 export interface RtspServerOptions {
   readonly host: string
@@ -167,7 +168,8 @@ const make = Effect.fnUntraced(function*(options: RtspServerOptions) {
         if (feed === null) return null
         yield* Effect.acquireRelease(
           Effect.sync(() => open.set(streamId, feed)),
-          () => Effect.sync(() => open.delete(streamId)),
+          // A newer one may stand in its place.
+          () => Effect.sync(() => open.get(streamId) === feed && open.delete(streamId)),
         )
         return feed
       }),

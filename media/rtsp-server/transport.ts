@@ -7,6 +7,7 @@
 import { StreamId } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { type TrackName, trackNames } from "./description.ts"
+import type { Destination } from "./reader.ts"
 
 const maxSpecs = 8
 
@@ -44,6 +45,17 @@ const wishOf = (spec: string): Wish | null => {
 export const wishesOf = (header: string): ReadonlyArray<Wish> =>
   header.split(",").slice(0, maxSpecs).map(wishOf).filter((wish) => wish !== null)
 
+/** The answer to SETUP: where the track will go. `serverPorts`: where UDP comes from. */
+export const transportText = (chosen: Destination, ssrc: number, serverPorts: readonly [number, number]): string => {
+  const tail = `ssrc=${ssrc.toString(16).padStart(8, "0")};mode="PLAY"`
+  if (chosen.kind === "tcp") return `RTP/AVP/TCP;unicast;interleaved=${chosen.channel}-${chosen.channel + 1};${tail}`
+  const client = `client_port=${chosen.rtpPort}-${chosen.rtcpPort}`
+  return `RTP/AVP;unicast;${client};server_port=${serverPorts.join("-")};${tail}`
+}
+
+/** IPv4 addresses as such where a socket serves both families. */
+export const plainAddress = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, "")
+
 export interface Target {
   readonly streamId: StreamId
   /** Null: the stream as a whole. */
@@ -52,19 +64,18 @@ export interface Target {
   readonly base: string
 }
 
-const place = /^rtsps?:\/\/([^/?#\s]+)\/live\/([0-9a-f-]{36})(?=[/?#]|$)([^\s]*)$/i
+const place =
+  /^rtsps?:\/\/(?:[^/?#\s]*@)?((?:\[[0-9a-f:.]+\]|[\w.~-]+)(?::\d{1,5})?)\/live\/([0-9a-f-]{36})(?=[/?#]|$)(\S*)$/i
 const isStreamId = Schema.decodeUnknownOption(StreamId)
 
-/** Players put the track behind the address or behind its query. */
+/** Players put the track behind the address or behind its query. Credentials in front of the host are the player's own. */
 export const targetOf = (url: string): Target | null => {
   const match = place.exec(url)
   const streamId = match === null ? Option.none() : isStreamId(match[2]!.toLowerCase())
   if (match === null || Option.isNone(streamId)) return null
   const number = /\/trackID=(\d)\/?(?:\?.*)?$/i.exec(match[3]!)?.[1]
   const track = number === undefined ? null : trackNames[Number(number)]
-  // Credentials in front of the host are the player's own.
-  const host = match[1]!.slice(match[1]!.lastIndexOf("@") + 1)
   return track === undefined ?
     null :
-    { streamId: streamId.value, track, base: `rtsp://${host}/live/${streamId.value}/` }
+    { streamId: streamId.value, track, base: `rtsp://${match[1]}/live/${streamId.value}/` }
 }

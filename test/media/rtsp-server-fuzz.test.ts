@@ -90,7 +90,14 @@ describe("requests", () => {
 
   it.prop("any text is a target, wishes and credentials, or none", [Schema.String], ([text]) => {
     const account = { username: "a", password: Redacted.make("b") }
-    for (const one of [text, `rtsp://h/live/${streamId}${text}`, `rtsp://${text}/live/${streamId}`]) {
+    for (
+      const one of [
+        text,
+        `rtsp://${text}@h:1/live/${streamId}`,
+        `rtsp://h/live/${streamId}${text}`,
+        `rtsp://${text}/live/${streamId}`,
+      ]
+    ) {
       const target = targetOf(one)
       if (target !== null) assert.match(target.base, /^rtsp:\/\/[^\s/]+\/live\/[0-9a-f-]{36}\/$/)
     }

@@ -1,12 +1,16 @@
 /** The RTSP server, read by the product's own client and by a small player that shares no code with it. */
+import { makeStreamHub } from "#media/capture/hub.ts"
 import { drivers } from "#media/drivers/registry.ts"
+import { LiveStreams } from "#media/hub.ts"
 import { challenges, showsAccount } from "#media/rtsp-server/credentials.ts"
+import { openFeed, silenceMs } from "#media/rtsp-server/feed.ts"
 import { authorization, parseChallenges } from "#media/rtsp/auth.ts"
 import type { SourceError } from "#media/source.ts"
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import { Viewer } from "#test/camera-simulator/viewer.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { connect, type Socket } from "node:net"
 import { footage, stage, streamId, token, unknownId, until } from "./rtsp-server-fixtures.ts"
 
@@ -265,6 +269,28 @@ describe("a session", () => {
       assert.strictEqual((yield* Effect.flip(Fiber.join(again.fiber))).reason, "closed")
     }))
 })
+
+it.effect("a feed that heard nothing for half a minute ends its readers, who find a new one", () =>
+  Effect.gen(function*() {
+    const hubs = [makeStreamHub(() => {}), makeStreamHub(() => {})]
+    let watched = 0
+    const live = LiveStreams.of({
+      watch: (_id, bounds) => Effect.sync(() => hubs[watched++]!.join(bounds).view),
+    })
+    const feed = (yield* openFeed(streamId).pipe(Effect.provideService(LiveStreams, live)))!
+    const { parameters, units } = footage()
+    hubs[0]!.parameters(parameters)
+    yield* TestClock.adjust(1)
+    let ended = 0
+    feed.join({ send: () => {}, report: () => {}, end: () => ended++ })
+    for (let seconds = 0; seconds < 60; seconds += 20) {
+      hubs[0]!.unit(units[0]!)
+      yield* TestClock.adjust("20 seconds")
+    }
+    assert.deepStrictEqual([ended, feed.stale], [0, false])
+    yield* TestClock.adjust(silenceMs)
+    assert.deepStrictEqual([ended > 0, feed.stale], [true, true])
+  }))
 
 describe("who is slow or hostile", () => {
   it.live("a reader that stops reading loses groups, is closed, and nobody else notices", () =>
