@@ -9,9 +9,14 @@
  */
 import type {
   Capability,
+  DeviceClock,
+  DeviceClockChange,
   DeviceError,
   DeviceInformation,
   FoundChannel,
+  ImagingChange,
+  ImagingOptions,
+  ImagingSettings,
   MediaProfile,
   PtzPreset,
   PtzStatus,
@@ -69,6 +74,15 @@ export interface Device {
   readonly videoEncoderOptions: (token: string) => Answer<VideoEncoderOptions>
   /** Checked against the options before the device is told; answers what the device then has. */
   readonly setVideoEncoder: (token: string, change: VideoEncoderChange) => Answer<VideoEncoder, InvalidInput>
+  readonly clock: Answer<DeviceClock>
+  /** Answers what the device's clock is then. */
+  readonly setClock: (change: DeviceClockChange) => Answer<DeviceClock>
+  readonly reboot: Answer<{ readonly message: string }>
+  /** Of a video source, by its token. */
+  readonly imaging: (source: string) => Answer<ImagingSettings>
+  readonly imagingOptions: (source: string) => Answer<ImagingOptions>
+  /** Checked against the options before the device is told; answers what the device then has. */
+  readonly setImaging: (source: string, change: ImagingChange) => Answer<ImagingSettings, InvalidInput>
   readonly ptz: DevicePtz
 }
 

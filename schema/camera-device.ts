@@ -6,7 +6,7 @@
  * 2. A capability says how it is known; `unverified` means that the device was asked and left it open.
  */
 import { Schema } from "effect"
-import { CameraId } from "./common.ts"
+import { CameraId, Instant } from "./common.ts"
 
 /** Characters of a device's own words in an error. */
 export const maxDetail = 200
@@ -138,6 +138,65 @@ export const PtzPreset = Schema.Struct({
   position: Schema.NullOr(PtzPosition),
 }).annotate({ identifier: "PtzPreset" })
 export type PtzPreset = typeof PtzPreset.Type
+
+/** GetSystemDateAndTime. */
+export const DeviceClock = Schema.Struct({
+  /** What the device's clock said; null: it has none. */
+  utc: Schema.NullOr(Instant),
+  /** What it is ahead of ours; 0 below two seconds. */
+  offsetMs: Schema.Int,
+  mode: Schema.Literals(["manual", "ntp"]),
+  /** As POSIX writes them (`CET-1CEST,M3.5.0,M10.5.0/3`). */
+  timeZone: Schema.NullOr(Schema.String),
+  daylightSavings: Schema.Boolean,
+}).annotate({ identifier: "DeviceClock" })
+export type DeviceClock = typeof DeviceClock.Type
+
+export const DeviceClockChange = Schema.Struct({
+  mode: Schema.Literals(["manual", "ntp"]),
+  /** For `manual`: the time of this node, if left out. */
+  utc: Schema.optionalKey(Instant),
+  timeZone: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(100))),
+  daylightSavings: Schema.optionalKey(Schema.Boolean),
+})
+export type DeviceClockChange = typeof DeviceClockChange.Type
+
+/** `auto`: by the light; `on`: for the day; `off`: infrared light is seen. */
+export const IrCutFilter = Schema.Literals(["on", "off", "auto"])
+
+/** Settings that are numbers on the device's own scale. */
+export const imagingLevels = ["brightness", "colorSaturation", "contrast", "sharpness"] as const
+
+const Level = Schema.NullOr(Schema.Finite)
+/** The picture of a video source; null: the device does not offer it. */
+export const ImagingSettings = Schema.Struct({
+  brightness: Level,
+  colorSaturation: Level,
+  contrast: Level,
+  sharpness: Level,
+  irCutFilter: Schema.NullOr(IrCutFilter),
+}).annotate({ identifier: "ImagingSettings" })
+export type ImagingSettings = typeof ImagingSettings.Type
+
+/** What is to become of the picture; what is left out stays. */
+export const ImagingChange = Schema.Struct({
+  brightness: Schema.optionalKey(Schema.Finite),
+  colorSaturation: Schema.optionalKey(Schema.Finite),
+  contrast: Schema.optionalKey(Schema.Finite),
+  sharpness: Schema.optionalKey(Schema.Finite),
+  irCutFilter: Schema.optionalKey(IrCutFilter),
+})
+export type ImagingChange = typeof ImagingChange.Type
+
+const LevelRange = Schema.NullOr(Range)
+export const ImagingOptions = Schema.Struct({
+  brightness: LevelRange,
+  colorSaturation: LevelRange,
+  contrast: LevelRange,
+  sharpness: LevelRange,
+  irCutFilters: Schema.Array(IrCutFilter),
+}).annotate({ identifier: "ImagingOptions" })
+export type ImagingOptions = typeof ImagingOptions.Type
 
 /** A camera that answered a search of the network. */
 export const FoundDevice = Schema.Struct({

@@ -154,6 +154,36 @@ const moving = (api: Api, path: string, device: SimulatedDevice) =>
     assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, { velocity: { pan: 2 } })).status, 400)
   })
 
+/** The picture within its options, the clock, a restart. */
+const picture = (api: Api, path: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const imaging = `${path}/config/imaging/source-1`
+    const level = { min: 0, max: 100 }
+    const told = { brightness: 50, colorSaturation: 50, contrast: 50, sharpness: 50, irCutFilter: "auto" }
+    assert.deepStrictEqual((yield* api.get(imaging)).body, told)
+    assert.deepInclude((yield* api.get(`${imaging}/options`)).body, { sharpness: level, irCutFilters: ["on", "auto"] })
+    const changed = yield* api.put(imaging, { brightness: 70, irCutFilter: "on" })
+    assert.deepStrictEqual(changed.body, { ...told, brightness: 70, irCutFilter: "on" })
+    for (const change of [{ contrast: 101 }, { irCutFilter: "off" }]) {
+      assert.strictEqual((yield* api.put(imaging, change)).status, 422)
+    }
+    assert.strictEqual(device.state.picture.Contrast, 50)
+    assert.strictEqual((yield* api.get(`${path}/config/imaging/nothing`)).body["code"], "camera_refused")
+
+    const clock = `${path}/config/device/datetime`
+    const utc = "2031-05-06T07:08:09.000Z"
+    const set = yield* api.put(clock, { mode: "manual", utc, timeZone: "CET-1CEST" })
+    assert.deepInclude(set.body, { mode: "manual", timeZone: "CET-1CEST" })
+    assert.isTrue(String((yield* api.get(clock)).body["utc"]).startsWith("2031-05-06T07:08"))
+    // Signed by the clock that it has now.
+    assert.strictEqual((yield* api.get(imaging)).status, 200)
+    assert.deepInclude((yield* api.put(clock, { mode: "manual" })).body, { offsetMs: 0 })
+    assert.deepInclude((yield* api.put(clock, { mode: "ntp" })).body, { mode: "ntp" })
+    const restart = yield* api.post(`${path}/config/device/reboot`, undefined)
+    assert.deepStrictEqual([restart.status, restart.body["message"]], [200, "Back in a minute"])
+    assert.include(device.state.done, "SystemReboot")
+  })
+
 /** Every operation: of a camera that has none of it, that refuses us, that is away. */
 const failing = (api: Api, path: string, device: SimulatedDevice) =>
   Effect.gen(function*() {
@@ -166,6 +196,12 @@ const failing = (api: Api, path: string, device: SimulatedDevice) =>
       api.get(`${of}/config/video/encoder/encoder-main`),
       api.get(`${of}/config/video/encoder/encoder-main/options`),
       api.put(`${of}/config/video/encoder/encoder-main`, { quality: 50 }),
+      api.get(`${of}/config/imaging/source-1`),
+      api.put(`${of}/config/imaging/source-1`, { brightness: 50 }),
+      api.get(`${of}/config/imaging/source-1/options`),
+      api.get(`${of}/config/device/datetime`),
+      api.put(`${of}/config/device/datetime`, { mode: "ntp" }),
+      api.post(`${of}/config/device/reboot`, undefined),
     ]
     const moves = [
       api.post(`${ptz}/move/continuous`, { velocity: { pan: 1 } }),
@@ -273,6 +309,7 @@ it.live(
       yield* finding(api, String(made.body["id"]), device)
       yield* encoders(api, path, device)
       yield* moving(api, path, device)
+      yield* picture(api, path, device)
       yield* failing(api, path, device)
     }),
   180_000,

@@ -93,6 +93,12 @@ const handlers = Effect.map(makeConnection, (on) =>
     VideoEncoderOptions: ({ payload }) => on("video encoders", (device) => device.videoEncoderOptions(payload.token)),
     SetVideoEncoder: ({ payload }) =>
       on("video encoders", (device) => device.setVideoEncoder(payload.token, payload.change)),
+    ReadClock: () => on("date and time", (device) => device.clock),
+    SetClock: ({ payload }) => on("date and time", (device) => device.setClock(payload.change)),
+    Reboot: () => on("a restart", (device) => device.reboot),
+    Imaging: ({ payload }) => on("imaging", (device) => device.imaging(payload.source)),
+    ImagingOptions: ({ payload }) => on("imaging", (device) => device.imagingOptions(payload.source)),
+    SetImaging: ({ payload }) => on("imaging", (device) => device.setImaging(payload.source, payload.change)),
     MoveContinuous: ({ payload: { profile, speed, timeoutMs } }) =>
       on("moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs)),
     MoveAbsolute: ({ payload: { position, profile, speed } }) =>

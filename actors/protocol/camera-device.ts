@@ -8,8 +8,13 @@
  */
 import {
   Capability,
+  DeviceClock,
+  DeviceClockChange,
   deviceErrors,
   type DiscoveredDevice,
+  ImagingChange,
+  ImagingOptions,
+  ImagingSettings,
   MediaProfile,
   PtzPreset,
   PtzStatus,
@@ -42,6 +47,16 @@ export const CameraDeviceActor = Entity.make("CameraDevice", [
   Rpc.make("SetVideoEncoder", {
     payload: { token, change: VideoEncoderChange },
     success: VideoEncoder,
+    error: Schema.Union([...errors, InvalidInput]),
+  }),
+  Rpc.make("ReadClock", { success: DeviceClock, error }),
+  Rpc.make("SetClock", { payload: { change: DeviceClockChange }, success: DeviceClock, error }),
+  Rpc.make("Reboot", { success: Schema.Struct({ message: Schema.String }), error }),
+  Rpc.make("Imaging", { payload: { source: token }, success: ImagingSettings, error }),
+  Rpc.make("ImagingOptions", { payload: { source: token }, success: ImagingOptions, error }),
+  Rpc.make("SetImaging", {
+    payload: { source: token, change: ImagingChange },
+    success: ImagingSettings,
     error: Schema.Union([...errors, InvalidInput]),
   }),
   Rpc.make("MoveContinuous", { payload: { profile, speed: PtzVector, timeoutMs: Schema.Int }, error }),

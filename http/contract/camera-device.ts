@@ -3,9 +3,14 @@
  */
 import {
   Capability,
+  DeviceClock,
+  DeviceClockChange,
   deviceErrors,
   DeviceToken,
   DiscoveredDevice,
+  ImagingChange,
+  ImagingOptions,
+  ImagingSettings,
   MediaProfile,
   PtzPreset,
   PtzStatus,
@@ -97,6 +102,50 @@ const onEncoders = [
   ),
 ] as const
 
+const sourceParams = { id: CameraId, video_source_token: DeviceToken }
+const imaging = `${base}/config/imaging/:video_source_token`
+const onImaging = [
+  HttpApiEndpoint.get("imaging", imaging, { params: sourceParams, success: ImagingSettings, error }).annotateMerge(
+    reads,
+  )
+    .annotateMerge(doc("Get imaging settings", "On the camera's own scale; what it does not offer is null.")),
+  HttpApiEndpoint.put("setImaging", imaging, {
+    params: sourceParams,
+    payload: ImagingChange,
+    success: ImagingSettings,
+    error: problems(CameraNotFound, DependencyUnavailable, InvalidInput, ...deviceErrors),
+  }).annotateMerge(writes).annotateMerge(
+    doc(
+      "Change imaging settings",
+      "What is left out stays. Checked against the options first: 422 names what is allowed.",
+    ),
+  ),
+  HttpApiEndpoint.get("imagingOptions", `${imaging}/options`, { params: sourceParams, success: ImagingOptions, error })
+    .annotateMerge(reads).annotateMerge(doc("Get imaging options (supported ranges)")),
+] as const
+
+const onClock = [
+  HttpApiEndpoint.get("deviceClock", `${base}/config/device/datetime`, { params, success: DeviceClock, error })
+    .annotateMerge(reads).annotateMerge(doc("Get system date and time")),
+  HttpApiEndpoint.put("setDeviceClock", `${base}/config/device/datetime`, {
+    params,
+    payload: DeviceClockChange,
+    success: DeviceClock,
+    error,
+  }).annotateMerge(writes).annotateMerge(
+    doc(
+      "Set system date and time",
+      "`manual` without `utc` sets the time of this node. Answers what the camera's clock is then.",
+    ),
+  ),
+  HttpApiEndpoint.post("rebootDevice", `${base}/config/device/reboot`, {
+    params,
+    headers,
+    success: Schema.Struct({ message: Schema.String }),
+    error,
+  }).annotateMerge(writes).annotateMerge(doc("Reboot the device", "`message` is the camera's own.")),
+] as const
+
 /** A move whose operator vanished ends within this, in milliseconds. */
 const MoveTime = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 10_000 }))
 const moveDoc = "From -1 to 1 on ONVIF's generic scale; what is left out stays."
@@ -182,6 +231,8 @@ const onPresets = [
 export class CameraDeviceGroup extends HttpApiGroup.make("cameraDevice")
   .add(...onDevice)
   .add(...onEncoders)
+  .add(...onImaging)
+  .add(...onClock)
   .add(...onMoves)
   .add(...onPresets)
   .middleware(Conventions)

@@ -12,7 +12,8 @@ import { createRequire } from "node:module"
 import { Malformed } from "../codec/malformed.ts"
 
 /** The library's reader of SOAP; its types do not cover it. */
-const { parseSOAPString } = createRequire(import.meta.url)("onvif/lib/utils.js") as {
+const require = createRequire(import.meta.url)
+const { parseSOAPString } = require("onvif/lib/utils.js") as {
   readonly parseSOAPString: (
     xml: string,
     callback: (error: Error | null, body: unknown, xml: string, status: number) => void,

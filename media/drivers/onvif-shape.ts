@@ -5,7 +5,15 @@
  * Invariants
  * 1. A member that devices leave out is optional; a number that is none is a fault of the reply, not a zero.
  */
-import type { EncodingOptions, MediaProfile, Range, VideoEncoder, VideoEncoding } from "#schema/camera-device.ts"
+import {
+  type DeviceClock,
+  type EncodingOptions,
+  IrCutFilter,
+  type MediaProfile,
+  type Range,
+  type VideoEncoder,
+  type VideoEncoding,
+} from "#schema/camera-device.ts"
 import { Schema, SchemaTransformation } from "effect"
 
 /** Replies hold at most so many of a kind; a device with more is refused as malformed. */
@@ -104,7 +112,7 @@ export const profile2Shape = Schema.Struct({
   }))),
 })
 
-const present = <A>(value: A | "" | undefined): A | null => value === undefined || value === "" ? null : value
+export const present = <A>(value: A | "" | undefined): A | null => value === undefined || value === "" ? null : value
 
 export const toProfile = (shape: typeof profileShape.Type): MediaProfile => {
   const encoder = present(shape.videoEncoderConfiguration)
@@ -195,6 +203,9 @@ export const toOptions2 = (shape: typeof options2Shape.Type): EncodingOptions =>
 /** `tt:SystemDateTime`. */
 export const clockShape = Schema.Struct({
   systemDateAndTime: Schema.Struct({
+    dateTimeType: opt(text),
+    daylightSavings: opt(text),
+    timeZone: opt(filled(Schema.Struct({ TZ: opt(text) }))),
     UTCDateTime: opt(filled(Schema.Struct({
       time: Schema.Struct({ hour: integer, minute: integer, second: integer }),
       date: Schema.Struct({ year: integer, month: integer, day: integer }),
@@ -207,6 +218,47 @@ export const toClockMs = ({ systemDateAndTime }: typeof clockShape.Type): number
   const { date, time } = utc
   return Date.UTC(date.year, date.month - 1, date.day, time.hour, time.minute, time.second)
 }
+
+export const toClock = (told: typeof clockShape.Type, offsetMs: number): DeviceClock => {
+  const { dateTimeType, daylightSavings, timeZone } = told.systemDateAndTime
+  return {
+    utc: toClockMs(told),
+    offsetMs,
+    mode: dateTimeType?.trim().toUpperCase() === "NTP" ? "ntp" : "manual",
+    timeZone: present(timeZone)?.TZ ?? null,
+    daylightSavings: daylightSavings?.trim() === "true",
+  }
+}
+
+const irCutFilter = Schema.Literals(["ON", "OFF", "AUTO"]).pipe(
+  Schema.decodeTo(
+    IrCutFilter,
+    SchemaTransformation.transform<"on" | "off" | "auto", "ON" | "OFF" | "AUTO">({
+      decode: (word) => word.toLowerCase() as Lowercase<typeof word>,
+      encode: (word) => word.toUpperCase() as Uppercase<typeof word>,
+    }),
+  ),
+)
+/** `tt:ImagingSettings20`. */
+export const imagingShape = Schema.Struct({
+  imagingSettings: Schema.Struct({
+    brightness: opt(number),
+    colorSaturation: opt(number),
+    contrast: opt(number),
+    sharpness: opt(number),
+    irCutFilter: opt(irCutFilter),
+  }),
+})
+/** `tt:ImagingOptions20`. */
+export const imagingOptionsShape = Schema.Struct({
+  imagingOptions: Schema.Struct({
+    brightness: opt(filled(range)),
+    colorSaturation: opt(filled(range)),
+    contrast: opt(filled(range)),
+    sharpness: opt(filled(range)),
+    irCutFilterModes: opt(many(irCutFilter)),
+  }),
+})
 
 export const informationShape = Schema.Struct({
   manufacturer: opt(text),

@@ -8,29 +8,14 @@
  * 3. Of the addresses that the device names only the paths are used.
  */
 import type { Capability, DeviceError } from "#schema/camera-device.ts"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Device, DeviceDriver, DeviceOptions } from "../device.ts"
 import { makeClient, type OnvifClient } from "./onvif-client.ts"
+import { onvifDevice, readClock } from "./onvif-device.ts"
 import { onvifMedia } from "./onvif-media.ts"
 import { type ServiceName, serviceOf } from "./onvif-message.ts"
 import { onvifPtz } from "./onvif-ptz.ts"
-import { capabilitiesShape, clockShape, informationShape, servicesShape, toClockMs } from "./onvif-shape.ts"
-
-/** Below this the device's clock counts as ours: its answer has whole seconds, and takes its time. */
-const toleranceMs = 2_000
-
-/** GetSystemDateAndTime needs no user by the specification; where a device asks for one, ours is tried with our own clock. */
-const readClock = Effect.fnUntraced(function*(client: OnvifClient) {
-  const call = { service: "device", operation: "GetSystemDateAndTime", reply: clockShape } as const
-  const told = yield* Effect.catchTag(
-    client.call({ ...call, unsigned: true }),
-    "CameraAuthFailed",
-    () => client.call(call),
-  )
-  const deviceMs = toClockMs(told)
-  const offsetMs = deviceMs === null ? 0 : deviceMs - (yield* Clock.currentTimeMillis)
-  return Math.abs(offsetMs) < toleranceMs ? 0 : offsetMs
-})
+import { capabilitiesShape, informationShape, servicesShape } from "./onvif-shape.ts"
 
 const pathOf = (address: string): string | null => {
   if (!URL.canParse(address.trim())) return null
@@ -146,7 +131,7 @@ const evidence = (named: Named, media: Media, media2: "yes" | "no" | "broken") =
 
 const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Effect.fn.Return<Device, DeviceError> {
   const client = yield* makeClient(options)
-  const clockOffsetMs = yield* readClock(client)
+  const { offsetMs: clockOffsetMs } = yield* readClock(client)
   client.setClockOffset(clockOffsetMs)
   const told = yield* client.call({ service: "device", operation: "GetDeviceInformation", reply: informationShape })
   const named = yield* findServices(client)
@@ -162,6 +147,7 @@ const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Ef
     clockOffsetMs,
     capabilities: evidence(named, media, media2),
     ...media,
+    ...onvifDevice(client),
     ptz: onvifPtz(client, media.profiles),
   }
 })

@@ -47,7 +47,7 @@ describe("connecting to a device", () => {
         ptz: "yes",
         audio: "yes",
         snapshot: "yes",
-        imaging: "no",
+        imaging: "unverified",
       })
       assert.deepStrictEqual(yield* device.channels, [{
         name: null,
@@ -241,6 +241,17 @@ describe("moving a camera", () => {
     }))
 })
 
+it.live("imaging is unsupported where the device has no such service", () =>
+  Effect.gen(function*() {
+    const device = yield* connected(yield* quirky({ noImaging: true }))
+    for (const asked of [device.imaging("source-1"), device.setImaging("source-1", { contrast: 1 })]) {
+      assert.strictEqual(
+        (yield* Effect.flip<unknown, { readonly _tag: string }, never>(asked))._tag,
+        "OnvifOperationUnsupported",
+      )
+    }
+  }))
+
 describe("devices as they were recorded", () => {
   const makers = [
     {
@@ -284,6 +295,12 @@ describe("devices as they were recorded", () => {
         assert.lengthOf(found, streams.length)
         streams.forEach((start, index) => assert.isTrue(found[index]!.startsWith(start), found[index]))
         assert.deepInclude((yield* device.videoEncoders).find((one) => one.token === encoder.token), encoder)
+        const [source] = (yield* device.profiles).map((profile) => profile.videoSourceToken)
+        const picture = yield* device.imaging(source!)
+        assert.deepInclude(
+          picture,
+          file === "axis-p3818-pve" ? { brightness: 50, irCutFilter: "auto" } : { contrast: 128 },
+        )
       }),
   )
 

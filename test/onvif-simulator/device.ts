@@ -14,6 +14,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { imaging } from "./imaging.ts"
 import { media1, media2 } from "./media.ts"
 import type { DeviceOptions } from "./options.ts"
 import { ptz } from "./ptz.ts"
@@ -31,12 +32,13 @@ import { State } from "./state.ts"
 
 /** A signature may be so far from the device's clock. */
 const freshMs = 5_000
-const prefixes = { device: "tds", media: "trt", media2: "tr2", ptz: "tptz" } as const
+const prefixes = { device: "tds", media: "trt", media2: "tr2", ptz: "tptz", imaging: "timg" } as const
 const paths: Readonly<Record<string, Service>> = {
   "/onvif/device_service": "device",
   "/onvif/media": "media",
   "/onvif/media2": "media2",
   "/onvif/ptz": "ptz",
+  "/onvif/imaging": "imaging",
 }
 
 const offered = (state: State): ReadonlyArray<Service> => [
@@ -44,6 +46,7 @@ const offered = (state: State): ReadonlyArray<Service> => [
   "media",
   ...(state.quirks.media1Only ? [] : ["media2" as const]),
   ...(state.quirks.noPtz ? [] : ["ptz" as const]),
+  ...(state.quirks.noImaging ? [] : ["imaging" as const]),
 ]
 const addressOf = (state: State, service: Service): string => {
   const url = new URL(Object.entries(paths).find(([, name]) => name === service)![0], state.base)
@@ -51,19 +54,35 @@ const addressOf = (state: State, service: Service): string => {
   return url.href
 }
 
-const time = (ms: number): string => {
-  const at = new Date(ms)
-  return `<tds:SystemDateAndTime><tt:DateTimeType>Manual</tt:DateTimeType><tt:DaylightSavings>false</tt:DaylightSavings>` +
+const time = (state: State): string => {
+  const at = new Date(state.nowMs())
+  return `<tds:SystemDateAndTime><tt:DateTimeType>${state.clockMode}</tt:DateTimeType><tt:DaylightSavings>false</tt:DaylightSavings>` +
+    `<tt:TimeZone><tt:TZ>${state.timeZone}</tt:TZ></tt:TimeZone>` +
     `<tt:UTCDateTime><tt:Time><tt:Hour>${at.getUTCHours()}</tt:Hour><tt:Minute>${at.getUTCMinutes()}</tt:Minute>` +
     `<tt:Second>${at.getUTCSeconds()}</tt:Second></tt:Time><tt:Date><tt:Year>${at.getUTCFullYear()}</tt:Year>` +
     `<tt:Month>${at.getUTCMonth() + 1}</tt:Month><tt:Day>${at.getUTCDate()}</tt:Day></tt:Date></tt:UTCDateTime>` +
     `</tds:SystemDateAndTime>`
 }
 
-const management = (state: State, { operation }: Request): string => {
+const toldMs = (told: Part): number => {
+  const date = told.at("Date")
+  const time = told.at("Time")
+  const day = [date.number("Year", 0), date.number("Month", 1) - 1, date.number("Day", 1)] as const
+  return Date.UTC(...day, time.number("Hour", 0), time.number("Minute", 0), time.number("Second", 0))
+}
+
+const management = (state: State, { body, operation }: Request): string => {
   switch (operation) {
     case "GetSystemDateAndTime":
-      return time(state.nowMs())
+      return time(state)
+    case "SetSystemDateAndTime": {
+      state.clockMode = body.at("DateTimeType").text
+      state.timeZone = body.at("TimeZone", "TZ").text || state.timeZone
+      if (state.clockMode === "Manual") state.quirks.clockSkewMs = toldMs(body.at("UTCDateTime")) - Date.now()
+      return ""
+    }
+    case "SystemReboot":
+      return "<tds:Message>Back in a minute</tds:Message>"
     case "GetDeviceInformation":
       return `<tds:Manufacturer>Nightjar</tds:Manufacturer><tds:Model>Simulated &amp; stateful</tds:Model>` +
         `<tds:FirmwareVersion>1.0</tds:FirmwareVersion><tds:SerialNumber>0001</tds:SerialNumber>` +
@@ -86,7 +105,7 @@ const management = (state: State, { operation }: Request): string => {
   }
 }
 
-const services = { device: management, media: media1, media2, ptz } as const
+const services = { device: management, media: media1, media2, ptz, imaging } as const
 
 /** Nonces that were seen, of UsernameTokens and of HTTP Digest. */
 class Guard {

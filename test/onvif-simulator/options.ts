@@ -15,6 +15,7 @@ export interface Quirks {
   /** GetServices is not known, as on devices from before it. */
   noServices: boolean
   noPtz: boolean
+  noImaging: boolean
   /** Waits so long before it answers. */
   slowMs: number
   /** Replies are padded to so many bytes. */
@@ -37,6 +38,7 @@ export const noQuirks: Quirks = {
   media2Broken: false,
   noServices: false,
   noPtz: false,
+  noImaging: false,
   slowMs: 0,
   hugeBytes: 0,
   brokenXml: false,

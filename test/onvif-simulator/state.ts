@@ -56,6 +56,9 @@ export class State {
   movingUntilMs = 0
   readonly presets: Array<Preset> = []
   presetCount = 0
+  readonly picture = { Brightness: 50, ColorSaturation: 50, Contrast: 50, Sharpness: 50, IrCutFilter: "AUTO" }
+  clockMode = "Manual"
+  timeZone = "UTC0"
   /** Operations that were carried out, in order. */
   readonly done: Array<string> = []
 
