@@ -167,7 +167,20 @@ const settings = {
     "NIGHTJAR_RTSP_PORT",
     "8554",
     integer(0, 65_535, ""),
-    "Port kept for restreaming by RTSP; nothing listens on it in this version",
+    "Port of live streams by RTSP, on the address of NIGHTJAR_HTTP_HOST; 0 takes any",
+  ),
+  rtspUser: setting(
+    "NIGHTJAR_RTSP_USER",
+    "",
+    anything,
+    "User name that opens every live stream by RTSP, for players that know no tokens; none if empty",
+  ),
+  rtspPassword: setting(
+    "NIGHTJAR_RTSP_PASSWORD",
+    "",
+    secretOf(adminPassword),
+    "Password of NIGHTJAR_RTSP_USER; without one that user does not exist",
+    true,
   ),
   adminPassword: setting(
     "NIGHTJAR_ADMIN_PASSWORD",

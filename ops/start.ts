@@ -23,6 +23,7 @@ import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -67,7 +68,9 @@ import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
-import { drivers } from "#media/drivers/registry.ts"
+import { DeviceDrivers } from "#media/device.ts"
+import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
+import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import * as StorageLive from "#media/storage/live.ts"
@@ -83,6 +86,7 @@ import * as Hardware from "./host/hardware.ts"
 import * as Still from "./host/still.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
+import * as Rtsp from "./rtsp.ts"
 import * as Telemetry from "./telemetry.ts"
 import { version } from "./version.ts"
 
@@ -133,6 +137,7 @@ const sealedFiles = (settings: Settings) =>
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
   const stores = Layer.mergeAll(
+    Layer.succeed(DeviceDrivers, deviceDrivers),
     CameraStore.layer,
     RecordStore.layer,
     RecordLedgerStore.layer,
@@ -145,6 +150,7 @@ const control = (settings: Settings) => {
   const background = Layer.mergeAll(
     EventSources.stopping(settings.nodeName),
     CameraEntity.layer,
+    CameraDevice.entityLayer,
     RecordEntity.layer,
     ReplayEntity.layer,
     CameraActivation.layer,
@@ -170,7 +176,9 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(
+      Layer.mergeAll(CameraBehaviour.layer, CameraDevice.layer.pipe(Layer.provide(OnvifDiscovery.layer))),
+    ),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),
@@ -248,7 +256,8 @@ const http = (settings: Settings) => {
   const served = Layer.unwrap(Effect.map(servesTls(settings) ? certificate(settings) : Effect.succeed(null), server))
   return served.pipe(
     Layer.provideMerge(reporters),
-    Layer.provide([LateServices, Hls.layer]),
+    Layer.provide(Rtsp.layer(settings).pipe(Layer.provideMerge(LateServices))),
+    Layer.provide(Hls.layer),
     Layer.provideMerge(health),
   )
 }

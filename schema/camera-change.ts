@@ -44,6 +44,9 @@ export const NewCamera = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
   driver: DriverKind,
+  /** Where its own protocol is spoken; null for families without one. */
+  host: Schema.NullOr(Schema.String),
+  port: Schema.NullOr(Schema.Int),
   enabled: Schema.Boolean,
   username: Schema.NullOr(Schema.String),
   sealedPassword: Schema.NullOr(Schema.String),

@@ -97,6 +97,9 @@ export const Camera = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
   driver: DriverKind,
+  /** Where its own protocol is spoken; null for families without one. */
+  host: Schema.NullOr(Schema.String),
+  port: Schema.NullOr(Schema.Int),
   enabled: Schema.Boolean,
   username: Schema.NullOr(Schema.String),
   hasPassword: Schema.Boolean,

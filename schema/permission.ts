@@ -46,6 +46,7 @@ const of = <Scope extends "camera" | "layout" | "file">(scope: Scope, descriptio
 export const permissionDefinitions = {
   "camera:read": of("camera", "See cameras, channels, streams and their state"),
   "camera:write": of("camera", "Add, change, reorder and delete cameras, channels and streams"),
+  "camera:ptz": of("camera", "Move cameras, and set their presets and home positions"),
   "camera:live": of("camera", "Watch live pictures"),
   "recording:read": of("camera", "See recordings, their state and their storage use"),
   "recording:write": of("camera", "Create, change, start, stop and delete recordings"),
@@ -84,6 +85,7 @@ export const builtInRoles = {
     permissions: [
       "camera:read",
       "camera:write",
+      "camera:ptz",
       "camera:live",
       "recording:read",
       "recording:write",

@@ -134,7 +134,7 @@ it.live("a camera: sealed secrets, states, versions, order, pages, deletion", ()
     assert.strictEqual((yield* Effect.flip(cameras.get(made.id)))._tag, "CameraNotFound")
     assert.strictEqual((yield* Effect.flip(cameras.update(made.id, { name: "x" }, null)))._tag, "CameraNotFound")
     assert.strictEqual(
-      (yield* Effect.flip(cameras.create({ name: "o", driver: "onvif", host: "h" })))._tag,
+      (yield* Effect.flip(cameras.create({ name: "o", driver: "mobile", host: "h" })))._tag,
       "DriverUnsupported",
     )
   }))

@@ -90,7 +90,7 @@ describe("assignments", () => {
       const rows: ReadonlyArray<CaptureRow> = [
         row,
         { ...row, role: "sub", streamUsername: "viewer", streamPassword: `stream/${streamId}/password=of the stream` },
-        { ...row, driver: "onvif" },
+        { ...row, driver: "mobile" },
       ]
       const made = yield* compose(rows, [plan], { nodeId, epoch: 7 })
       assert.lengthOf(made, 2)

@@ -7,6 +7,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -19,6 +20,7 @@ import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
+import { RtspServer } from "#media/rtsp-server.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { UserId } from "#schema/common.ts"
@@ -101,6 +103,22 @@ const forgetfulTrail = Layer.succeed(AuditTrail, {
   state: () => ({ queuedBytes: 0, limitBytes: 1, dropped: 0 }),
 })
 
+/** Nothing listens. */
+const noRtsp = Layer.succeed(RtspServer, {
+  port: () => null,
+  config: () => ({
+    port: null,
+    transports: ["tcp"],
+    hasAccount: false,
+    maxReaders: 1,
+    sessionTimeoutSeconds: 60,
+    maxBehindBytes: 1,
+  }),
+  streams: () => [],
+  sessions: () => [],
+  disconnect: () => 0,
+})
+
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
@@ -110,6 +128,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Push),
   unaskedService(Cameras),
   unaskedService(StreamAccess),
+  unaskedService(CameraDevices),
   unaskedService(Recordings),
   unaskedService(IndexRebuilds),
   unaskedService(Search),
@@ -118,6 +137,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(ResourceGroups),
   unaskedService(Resources),
   unaskedService(Hls),
+  noRtsp,
   unaskedService(EventLog),
   unaskedService(Notifications),
   unaskedService(Users),

@@ -23,6 +23,8 @@ import { RecordStore } from "#actors/store/record.ts"
 import * as Identity from "#cluster/identity.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
+import { DeviceDrivers } from "#media/device.ts"
+import { deviceDrivers } from "#media/drivers/registry.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
 import type { LicenseState } from "#schema/license.ts"
@@ -76,7 +78,7 @@ const startNode = Effect.fnUntraced(function*(options: {
   const services = Layer.mergeAll(CameraEntity.layer, RecordEntity.layer, CameraActivation.layer).pipe(
     Layer.provideMerge(LicenseBehaviour.layer(license)),
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),

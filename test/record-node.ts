@@ -21,6 +21,8 @@ import * as Identity from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
+import { DeviceDrivers } from "#media/device.ts"
+import { deviceDrivers } from "#media/drivers/registry.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
 import type { CameraCreate } from "#schema/camera.ts"
@@ -75,7 +77,7 @@ export const node = Effect.fnUntraced(function*(options: {
     )
   const services = background.pipe(
     Layer.provideMerge(RecordBehaviour.layer),
-    Layer.provideMerge(CameraBehaviour.layer),
+    Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),

@@ -26,7 +26,10 @@ export const credentialsOf = (
 export const planFor = (row: CaptureRow, plans: ReadonlyArray<RecordingPlan>): RecordingPlan | null =>
   plans.find((plan) => plan.channelId === row.channelId && plan.role === row.role) ?? null
 
-/** `driver` is narrowed by whoever calls: rows of other families have no assignment. */
+/** Families whose streams come by RTSP, which is all that a capture needs to know of them. */
+const overRtsp: ReadonlySet<CaptureRow["driver"]> = new Set(["rtsp", "onvif"])
+
+/** Of a row whose family is one of {@link overRtsp}: rows of other families have no assignment. */
 export const assignmentOf = (options: {
   readonly row: CaptureRow
   readonly plan: RecordingPlan | null
@@ -66,7 +69,7 @@ export const compose = Effect.fnUntraced(
     owner: { readonly nodeId: NodeId; readonly epoch: number },
   ) {
     const vault = yield* Vault
-    return yield* Effect.forEach(rows.filter((row) => row.driver === "rtsp"), (row) => {
+    return yield* Effect.forEach(rows.filter((row) => overRtsp.has(row.driver)), (row) => {
       const { context, sealed, username } = credentialsOf(row)
       const opened = sealed === null ?
         Effect.succeed(null) :

@@ -70,6 +70,8 @@ const making = (vault: Vault["Service"]) => {
       name: found.name,
       description: "",
       driver: "rtsp",
+      host: null,
+      port: null,
       enabled: on,
       username: shared?.username ?? null,
       sealedPassword: yield* seal(cameraSecret(found.id), shared?.password ?? null),

@@ -11,6 +11,7 @@ import { LicenseGate } from "#actors/protocol/license.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { DeviceDrivers } from "#media/device.ts"
 import { cameraSecret, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
 import { splitSourceUrl } from "#schema/camera-url.ts"
 import {
@@ -21,7 +22,6 @@ import {
   type CameraUpdate,
   type ChannelCreate,
   ChannelNotFound,
-  DriverUnsupported,
   seenWithin,
   type StreamCreate,
   StreamNotFound,
@@ -35,6 +35,7 @@ import { InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
 import { Effect, Layer, Redacted, Schema } from "effect"
+import { findCamera } from "./camera-found.ts"
 
 /** Cameras of the answer to a new order. */
 const firstPage = 100
@@ -68,11 +69,8 @@ const sourceOf = (
 const rolesRepeat = (streams: ReadonlyArray<StreamCreate>) =>
   new Set(streams.map((stream) => stream.role)).size < streams.length
 
-/** Faults that no schema can see. */
-const checked = (
-  input: CameraCreate,
-): Effect.Effect<ReadonlyArray<ChannelCreate>, DriverUnsupported | InvalidInput> => {
-  if (input.driver !== "rtsp") return Effect.fail(new DriverUnsupported({ driver: input.driver }))
+/** Faults that no schema can see, of a camera that is added by its source URLs. */
+const checked = (input: CameraCreate): Effect.Effect<ReadonlyArray<ChannelCreate>, InvalidInput> => {
   const channels = input.channels ?? (input.streams === undefined ? [] : [{ streams: input.streams }])
   if (input.channels !== undefined && input.streams !== undefined) {
     return Effect.fail(InvalidInput.at("/payload/streams", "give either streams (of one channel) or channels"))
@@ -192,11 +190,14 @@ const make = Effect.gen(function*() {
   const { changed, newChannel, newStream, sealed } = sealing(vault)
   const { channel, entity, entityOfChannel, entityOfStream, get, homeOf, stream } = finding(store, clientOf)
   const gate = yield* LicenseGate
+  const drivers = yield* DeviceDrivers
   const mayAddChannels = (adding: number) =>
     Effect.flatMap(store.count(), (now) => gate.mayAddChannels(now.channels, adding))
 
   const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
-    const channels = yield* checked(input)
+    const { channels, endpoint } = input.driver === "rtsp" ?
+      { channels: yield* checked(input), endpoint: null } :
+      yield* findCamera(input).pipe(Effect.provideService(DeviceDrivers, drivers))
     yield* mayAddChannels(channels.length)
     const id = CameraId.make(yield* uuid7)
     const client = clientOf(ownership.entityId(id))
@@ -207,6 +208,8 @@ const make = Effect.gen(function*() {
         name: input.name,
         description: input.description ?? "",
         driver: input.driver,
+        host: endpoint?.host ?? null,
+        port: endpoint?.port ?? null,
         enabled: input.enabled ?? true,
         username: input.username ?? null,
         sealedPassword: yield* sealed(cameraSecret(id), input.password),

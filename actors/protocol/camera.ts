@@ -16,6 +16,7 @@ import {
   NewStream,
   StreamChange,
 } from "#schema/camera-change.ts"
+import type { DeviceError } from "#schema/camera-device.ts"
 import {
   Camera,
   type CameraCreate,
@@ -110,7 +111,10 @@ export class Cameras extends Context.Service<Cameras, {
   readonly get: (id: CameraId) => OfCamera<Camera>
   /** All of the cluster, switched on or off. */
   readonly count: () => Answer<{ readonly cameras: number; readonly channels: number }>
-  readonly create: (input: CameraCreate) => Answer<Camera, DriverUnsupported | InvalidInput | LicenseRestricted>
+  /** A camera whose family has a protocol of its own is asked for its channels and streams first. */
+  readonly create: (
+    input: CameraCreate,
+  ) => Answer<Camera, DeviceError | DriverUnsupported | InvalidInput | LicenseRestricted>
   readonly update: (id: CameraId, update: CameraUpdate, ifMatch: number | null) => OfCamera<Camera, VersionConflict>
   readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
   /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */

@@ -7,7 +7,14 @@ import type { Reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { answered } from "./answer.ts"
-import { assemble, type CameraRow, type CaptureRow, type ChannelRow, type StreamRow } from "./camera-rows.ts"
+import {
+  assemble,
+  type CameraRow,
+  type CaptureRow,
+  type ChannelRow,
+  type EndpointRow,
+  type StreamRow,
+} from "./camera-rows.ts"
 
 /** Conditions of a list; `strpos` rather than LIKE, so that nothing in the text is a pattern. */
 const conditions = (
@@ -99,6 +106,15 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
           WHERE NOT EXISTS (SELECT 1 FROM camera_channel WHERE camera_channel.id = told.id)`,
           (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id)),
         )),
+    endpoint: (id: CameraId) =>
+      answered(Effect.map(
+        sql<EndpointRow>`
+          SELECT driver, host, port, username, sealed_password AS "sealedPassword" FROM camera WHERE id = ${id}`,
+        ([row]) => row ?? null,
+      )),
+    atHosts: (hosts: ReadonlyArray<string>) =>
+      answered(sql<{ readonly id: CameraId; readonly host: string; readonly port: number }>`
+        SELECT id, host, port FROM camera WHERE host = ANY (${[...hosts]}::text[]) ORDER BY id`),
     home: (id: CameraId) =>
       answered(
         Effect.map(sql<CameraHome>`SELECT id AS "cameraId", slot FROM camera WHERE id = ${id}`, ([row]) => row ?? null),

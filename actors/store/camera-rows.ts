@@ -31,6 +31,8 @@ export interface CameraRow extends Written {
   readonly name: string
   readonly description: string
   readonly driver: DriverKind
+  readonly host: string | null
+  readonly port: number | null
   readonly enabled: boolean
   readonly username: string | null
   readonly sealed_password: string | null
@@ -130,6 +132,8 @@ export const assemble = (rows: {
       name: row.name,
       description: row.description,
       driver: row.driver,
+      host: row.host,
+      port: row.port,
       enabled: row.enabled,
       username: row.username,
       hasPassword: row.sealed_password !== null,
@@ -157,6 +161,15 @@ export interface Observation {
   readonly width: number | null
   readonly height: number | null
   readonly audioCodec: AudioCodec | null
+}
+
+/** Where a camera's own protocol is spoken, and as whom. */
+export interface EndpointRow {
+  readonly driver: DriverKind
+  readonly host: string | null
+  readonly port: number | null
+  readonly username: string | null
+  readonly sealedPassword: string | null
 }
 
 /** Everything a capture of a stream needs to know, secrets sealed. */

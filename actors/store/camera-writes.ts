@@ -117,10 +117,11 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
         // One that is recreated from its footage is as old as it was.
         const made = new Date(uuid7Time(camera.id))
         yield* sql`
-        INSERT INTO camera (id, slot, home_node_id, name, description, driver, enabled, username, sealed_password, position,
-          status, reason, created_at, updated_at, version)
+        INSERT INTO camera (id, slot, home_node_id, name, description, driver, host, port, enabled, username,
+          sealed_password, position, status, reason, created_at, updated_at, version)
         SELECT ${camera.id}::text::uuid, ${writer.slot}, ${camera.homeNodeId}::text::uuid, ${camera.name},
-          ${camera.description}, ${camera.driver}, ${camera.enabled}, ${camera.username}, ${camera.sealedPassword},
+          ${camera.description}, ${camera.driver}, ${camera.host}::text, ${camera.port}::integer, ${camera.enabled},
+          ${camera.username}, ${camera.sealedPassword},
           coalesce(max(position) + 1, 0), 'registered', '', ${made}, ${now}, 1 FROM camera`
         yield* Effect.forEach(
           camera.channels,

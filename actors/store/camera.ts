@@ -33,7 +33,7 @@ import type { DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { cameraReads } from "./camera-reads.ts"
-import type { CaptureRow, Observation, Writer } from "./camera-rows.ts"
+import type { CaptureRow, EndpointRow, Observation, Writer } from "./camera-rows.ts"
 import { cameraWrites } from "./camera-writes.ts"
 
 type Read<A> = Effect.Effect<A, DependencyUnavailable>
@@ -56,6 +56,12 @@ export class CameraStore extends Context.Service<CameraStore, {
   ) => Read<ChannelPlace | null>
   /** Of these, those that are not there, as `kind:id`. */
   readonly missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) => Read<ReadonlySet<string>>
+  /** How the camera itself is asked, its secret sealed. */
+  readonly endpoint: (id: CameraId) => Read<EndpointRow | null>
+  /** Cameras that are asked at one of these hosts. */
+  readonly atHosts: (
+    hosts: ReadonlyArray<string>,
+  ) => Read<ReadonlyArray<{ readonly id: CameraId; readonly host: string; readonly port: number }>>
   readonly home: (id: CameraId) => Read<CameraHome | null>
   /** All of the cluster, switched on or off. */
   readonly count: () => Read<{ readonly cameras: number; readonly channels: number }>

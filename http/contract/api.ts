@@ -11,6 +11,8 @@ import { NetworkGroup } from "./auth-network.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
+import { CameraDeviceGroup } from "./camera-device.ts"
+import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
@@ -37,6 +39,8 @@ const groups = nightjar
   .add(LicenseGroup)
   .add(NotificationRulesGroup)
   .add(CameraGroup)
+  .add(CameraProxyGroup)
+  .add(CameraDeviceGroup)
   .add(RecordGroup)
   .add(SearchGroup)
   .add(ReplayGroup)

@@ -1,7 +1,8 @@
 /**
- * The camera service: cameras, their channels and streams, and where a stream can be watched. Discovery, device settings, PTZ,
- * talk-back and the media proxy are not here yet.
+ * The camera service: cameras, their channels and streams, and where a stream can be watched. What cameras are asked by their
+ * own protocol: `camera-device.ts`.
  */
+import { deviceErrors } from "#schema/camera-device.ts"
 import {
   Camera,
   CameraCreate,
@@ -58,13 +59,15 @@ const onCameras = [
     headers: idempotencyKey,
     payload: CameraCreate,
     success: created(Camera),
-    error: problems(DriverUnsupported, InvalidInput, LicenseRestricted),
+    error: problems(DriverUnsupported, InvalidInput, LicenseRestricted, ...deviceErrors),
   }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
     doc(
       "Add a camera",
       "`rtsp` takes `streams` (one channel) or `channels`. User name and password may stand inside a source URL; they are " +
-        "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` and " +
-        "`mobile` are answered with 501 `driver_unsupported` in this version.",
+        "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` takes " +
+        "`host`, `port` (80 if left out), `username` and `password`; the camera is asked for its channels and streams, and " +
+        "is not added where it refuses (409 `camera_auth_failed`), does not answer (503 `camera_unreachable`) or has no stream " +
+        "that can be recorded (501 `onvif_operation_unsupported`). `mobile` is answered with 501 `driver_unsupported`.",
     ),
   ),
   HttpApiEndpoint.get("searchCameras", `${base}/cameras/search`, {
@@ -187,8 +190,9 @@ const onChannel = [
 
 const mediaPathDoc =
   "`hlsUrl` plays the newest stored footage, some seconds behind live; it is null where the stream is not " +
-  "recorded, nothing is stored yet, or the caller may not replay. `whepUrl` and `rtspUrl` are null: this version has no live " +
-  "doors yet. The token opens this stream for the caller's session, for five minutes."
+  "recorded, nothing is stored yet, or the caller may not replay. `rtspUrl` is live, by RTSP over TCP or UDP, on the host that " +
+  "was asked; null while nothing listens there. `whepUrl` is null: this version has no WebRTC yet. The token opens this stream for " +
+  "the caller's session, for five minutes; whoever reads by then reads on until that session ends."
 
 const onStream = [
   HttpApiEndpoint.get("stream", `${base}/streams/:stream_id`, {

@@ -1,6 +1,7 @@
 /** Handlers of the camera group: from the contract to {@link Cameras} and {@link StreamAccess}, and nothing else. */
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
-import { type CameraFilter, CameraNotFound, seenWithin } from "#schema/camera.ts"
+import { RtspServer } from "#media/rtsp-server.ts"
+import { type CameraFilter, CameraNotFound, type MediaPath, seenWithin } from "#schema/camera.ts"
 import type { CameraId } from "#schema/common.ts"
 import { reach } from "#schema/permission.ts"
 import { Effect } from "effect"
@@ -12,12 +13,19 @@ import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "
 const base = "/camera/api/v1"
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
 
+/** On the host that the caller knows this node by; null where nothing listens. */
+const rtspUrl = (host: string | undefined, port: number | null, { path, token }: MediaPath): string | null => {
+  const name = /^(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?$/i.exec(host ?? "")?.[1]
+  return name === undefined || port === null ? null : `rtsp://${name}:${port}/${path}?token=${token}`
+}
+
 export const CameraHandlers = HttpApiBuilder.group(
   nightjar.add(CameraGroup),
   "camera",
   Effect.fnUntraced(function*(handlers) {
     const cameras = yield* Cameras
     const streams = yield* StreamAccess
+    const rtsp = yield* RtspServer
     const reached = Effect.map(CurrentPrincipal, (who) => reach(who, "camera:read"))
     const list = (filter: CameraFilter, query: Parameters<typeof pageRequest>[0]) =>
       Effect.flatMap(reached, (within) => cameras.list(filter, pageRequest(query), within))
@@ -77,9 +85,14 @@ export const CameraHandlers = HttpApiBuilder.group(
       .handle("deleteStream", ({ headers, params }) =>
         Effect.flatMap(expectedVersion(headers), (version) =>
           cameras.removeStream(params.stream_id, version)))
-      .handle("mediaPath", ({ params }) =>
-        Effect.flatMap(currentUser, (who) =>
-          streams.mediaPath(params.stream_id, who)))
+      .handle("mediaPath", ({ params, request }) =>
+        Effect.map(
+          Effect.flatMap(currentUser, (who) => streams.mediaPath(params.stream_id, who)),
+          (path) => ({
+            ...path,
+            rtspUrl: rtspUrl(request.headers["host"], rtsp.port(), path),
+          }),
+        ))
       .handle("refreshStreamToken", ({ params }) =>
         Effect.flatMap(currentUser, (who) =>
           streams.token(params.stream_id, who)))

@@ -5,6 +5,8 @@ import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
+import { CameraDeviceHandlers } from "./camera-device.ts"
+import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -29,6 +31,8 @@ export const AllHandlers = Layer.mergeAll(
   LicenseHandlers,
   NotificationRulesHandlers,
   CameraHandlers,
+  CameraProxyHandlers,
+  CameraDeviceHandlers,
   RecordHandlers,
   SearchHandlers,
   ReplayHandlers,

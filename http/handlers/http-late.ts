@@ -9,6 +9,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
+import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -39,6 +40,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(PopupRules),
   lateLayer(Push),
   lateLayer(Cameras),
+  lateLayer(CameraDevices),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
   lateLayer(IndexRebuilds),

@@ -1,8 +1,21 @@
-/** Every camera family by its name. A new literal in `Assignment.driver` does not compile until it stands here. */
+/**
+ * Every camera family by its name. A new literal in `Assignment.driver` or `DriverKind` does not compile until it stands here.
+ */
+import type { DriverKind } from "#schema/camera.ts"
+import type { DeviceDriver } from "../device.ts"
 import type { Assignment } from "../recorder.ts"
 import type { SourceDriver } from "../source.ts"
+import { onvifDriver } from "./onvif.ts"
 import { rtspDriver } from "./rtsp.ts"
 
+/** How streams are fetched. Those of ONVIF cameras are RTSP (ONVIF Streaming Specification). */
 export const drivers = {
   rtsp: rtspDriver,
 } satisfies Record<Assignment["driver"], SourceDriver>
+
+/** Families that can be asked about themselves; null: they have no protocol for it. */
+export const deviceDrivers = {
+  rtsp: null,
+  onvif: onvifDriver,
+  mobile: null,
+} satisfies Record<DriverKind, DeviceDriver | null>

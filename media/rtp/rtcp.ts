@@ -1,8 +1,9 @@
 /**
- * RTCP (RFC 3550, section 6): sender reports and BYE are read, receiver reports written; the rest is skipped.
+ * RTCP (RFC 3550, section 6) on both sides: of a camera, sender reports and BYE are read and receiver reports written; to a
+ * reader, sender reports and BYE are written and receiver reports read. The rest is skipped.
  *
  * Invariants
- * 1. `parseRtcp` is total: it stops at the first packet that cannot be and returns what stood before it.
+ * 1. What parses is total: it stops at the first packet that cannot be and returns what stood before it.
  */
 
 export interface SenderReport {
@@ -80,6 +81,16 @@ export interface ReceptionReport {
   readonly delay: number
 }
 
+/** A source description of 12 bytes at `at`. */
+const describeSource = (packet: Buffer, at: number, ssrc: number): void => {
+  packet[at] = 0x81
+  packet[at + 1] = sourceDescription
+  packet.writeUInt16BE(2, at + 2)
+  packet.writeUInt32BE(ssrc, at + 4)
+  // A CNAME item of no bytes, then the end of the list and padding: zeros.
+  packet[at + 8] = 1
+}
+
 /** A receiver report and the source description with an empty name that each compound packet must have (section 6.1). */
 export const receiverReportPacket = (report: ReceptionReport): Buffer => {
   const packet = Buffer.alloc(32 + 12)
@@ -94,11 +105,68 @@ export const receiverReportPacket = (report: ReceptionReport): Buffer => {
   packet.writeUInt32BE(Math.min(0xffff_ffff, Math.max(0, Math.round(report.jitter))), 20)
   packet.writeUInt32BE(report.lastReport, 24)
   packet.writeUInt32BE(report.delay >>> 0, 28)
-  packet[32] = 0x81
-  packet[33] = sourceDescription
-  packet.writeUInt16BE(2, 34)
-  packet.writeUInt32BE(report.receiverSsrc, 36)
-  // A CNAME item of no bytes, then the end of the list and padding: zeros.
-  packet[40] = 1
+  describeSource(packet, 32, report.receiverSsrc)
+  return packet
+}
+
+/** The reception reports in the compound packet `bytes[from, to)`, of receivers that may send something as well. */
+export const parseReceptionReports = (bytes: Buffer, from: number, to: number): ReadonlyArray<ReceptionReport> => {
+  const reports: Array<ReceptionReport> = []
+  let at = from
+  while (at + 8 <= to) {
+    const end = at + 4 + bytes.readUInt16BE(at + 2) * 4
+    if (bytes[at]! >> 6 !== 2 || end > to) break
+    const type = bytes[at + 1]!
+    const first = at + (type === receiverReport ? 8 : 28)
+    const count = type === receiverReport || type === senderReport ? bytes[at]! & 31 : 0
+    for (let block = first; block < first + count * 24 && block + 24 <= end; block += 24) {
+      reports.push({
+        receiverSsrc: bytes.readUInt32BE(at + 4),
+        senderSsrc: bytes.readUInt32BE(block),
+        fractionLost: bytes[block + 4]!,
+        totalLost: bytes.readIntBE(block + 5, 3),
+        highestSequence: bytes.readUInt32BE(block + 8),
+        jitter: bytes.readUInt32BE(block + 12),
+        lastReport: bytes.readUInt32BE(block + 16),
+        delay: bytes.readUInt32BE(block + 20),
+      })
+    }
+    at = end
+  }
+  return reports
+}
+
+/** What a sender tells of one source (section 6.4.1). */
+export interface SendingReport {
+  readonly ssrc: number
+  /** Epoch milliseconds, and the same moment in the RTP clock. */
+  readonly wallMs: number
+  readonly rtpTimestamp: number
+  /** Sent since the beginning; both wrap at 32 bits. */
+  readonly packets: number
+  readonly payloadBytes: number
+}
+
+/** A sender report and the source description (section 6.1). */
+export const senderReportPacket = (report: SendingReport): Buffer => {
+  const packet = Buffer.alloc(28 + 12)
+  const seconds = Math.floor(report.wallMs / 1000)
+  packet[0] = 0x80
+  packet[1] = senderReport
+  packet.writeUInt16BE(6, 2)
+  packet.writeUInt32BE(report.ssrc, 4)
+  packet.writeUInt32BE((seconds + ntpToUnix) % eraSeconds, 8)
+  packet.writeUInt32BE(Math.floor((report.wallMs - seconds * 1000) * eraSeconds / 1000), 12)
+  packet.writeUInt32BE(report.rtpTimestamp >>> 0, 16)
+  packet.writeUInt32BE(report.packets % eraSeconds, 20)
+  packet.writeUInt32BE(report.payloadBytes % eraSeconds, 24)
+  describeSource(packet, 28, report.ssrc)
+  return packet
+}
+
+/** The end of a source (section 6.6); sent behind a report in the same compound packet. */
+export const goodbyePacket = (ssrc: number): Buffer => {
+  const packet = Buffer.from([0x81, goodbye, 0, 1, 0, 0, 0, 0])
+  packet.writeUInt32BE(ssrc, 4)
   return packet
 }

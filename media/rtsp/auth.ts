@@ -56,6 +56,12 @@ const tokens = (value: string): Array<Parsed> => {
   return found
 }
 
+/** The parameters of a `Digest` header's value, names in lower case; null where it is of another scheme. */
+export const digestParameters = (value: string): ReadonlyMap<string, string> | null => {
+  const [first] = tokens(value)
+  return first?.scheme === "digest" ? first.parameters : null
+}
+
 const toDigest = (parameters: ReadonlyMap<string, string>): DigestChallenge | null => {
   const nonce = parameters.get("nonce")
   const named = parameters.get("algorithm") ?? null

@@ -46,8 +46,8 @@ const bind = (address: string, port: number) =>
     })
   })
 
-/** An even port and the odd one above it. */
-const bindPair = Effect.fnUntraced(function*(address: string) {
+/** An even port and the odd one above it; whoever binds closes them. */
+export const bindPair = Effect.fnUntraced(function*(address: string) {
   for (let tries = 0; tries < maxTries; tries++) {
     const first = yield* bind(address, 0)
     const port = first.address().port

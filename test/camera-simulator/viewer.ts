@@ -102,6 +102,11 @@ export class Viewer {
     }
   }
 
+  /** Keeps the connection and reads nothing any more. */
+  stall(): void {
+    this.#socket.pause()
+  }
+
   close(): void {
     this.#socket.destroy()
   }

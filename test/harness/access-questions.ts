@@ -97,7 +97,7 @@ const special: ReadonlyArray<Question> = [
 const namedBy = (path: string, parameter: string): keyof Things | null => {
   if (path.startsWith("/camera/") && parameter === "id") return "camera"
   if (parameter === "channel_id") return "channel"
-  if (parameter === "stream_id") return "stream"
+  if (parameter === "stream_id" || path.includes("/media-proxy/")) return "stream"
   if (path.startsWith("/record/api/v1/recordings/") && parameter === "id") return "recording"
   if (parameter === "recordingToken") return "recordingToken"
   if (path.startsWith("/replay/") && parameter === "sessionId") return "replaySession"

@@ -1,0 +1,152 @@
+/**
+ * The entity `CameraDevice`: keeps the connection with a camera that has a protocol of its own, and the service `CameraDevices`, which
+ * finds it.
+ *
+ * Invariants
+ * 1. A handler answers within {@link handlerLimit}.
+ * 2. What was learnt of a device (its clock, its services) is forgotten when its address or credentials change, when it cannot be
+ *    reached and when it refuses: the next call connects anew.
+ * 3. At most {@link waiting} calls of a camera wait; more are turned away.
+ */
+import { CameraDeviceActor, type CameraDeviceClient, CameraDevices } from "#actors/protocol/camera-device.ts"
+import { CameraStore } from "#actors/store/camera.ts"
+import { ask } from "#cluster/ask.ts"
+import { type Device, DeviceDrivers } from "#media/device.ts"
+import { DeviceDiscovery } from "#media/discovery.ts"
+import { cameraSecret } from "#schema/camera-change.ts"
+import { CameraAuthFailed, CameraUnreachable, OnvifOperationUnsupported } from "#schema/camera-device.ts"
+import { CameraNotFound } from "#schema/camera.ts"
+import { CameraId } from "#schema/common.ts"
+import { entityId, parseEntityId } from "#schema/ownership.ts"
+import { Vault } from "#schema/vault.ts"
+import { Duration, Effect, Layer, Semaphore } from "effect"
+import { Entity } from "effect/cluster"
+
+/** Shorter than the wait of whoever asks, so that the camera's own word comes first. */
+const handlerLimit = Duration.seconds(12)
+/** Of one request to the device. */
+const requestTimeoutMs = 5_000
+/** Calls that wait for one camera: a pad that repeats its command five times a second for as long as a call may take. */
+const waiting = 64
+/** An entity that nobody asks forgets its connection. */
+const idleTime = Duration.minutes(10)
+
+interface Held {
+  /** Address and sealed credentials, as they stood when it was connected. */
+  readonly key: string
+  readonly device: Device
+}
+
+/** The device, connected when it is first needed. */
+const makeConnection = Effect.gen(function*() {
+  const [store, vault, drivers] = yield* Effect.all([CameraStore, Vault, DeviceDrivers])
+  const address = yield* Entity.CurrentAddress
+  const home = parseEntityId(address.entityId)
+  if (home === null) return yield* Effect.die(new Error(`${address.entityId} is not the id of a camera`))
+  const id = CameraId.make(home.id)
+  const connecting = yield* Semaphore.make(1)
+  let held: Held | null = null
+
+  const device = Effect.fnUntraced(function*(operation: string) {
+    const row = yield* store.endpoint(id)
+    if (row === null) return yield* new CameraNotFound({ id })
+    const { driver: kind, host, port, sealedPassword, username } = row
+    const driver = drivers[kind]
+    if (driver === null || host === null || port === null) {
+      const detail = `cameras that were added as "${kind}" cannot be asked`
+      return yield* new OnvifOperationUnsupported({ operation, detail })
+    }
+    const key = [host, port, username, sealedPassword].join("\u0000")
+    if (held !== null && held.key === key) return held.device
+    const password = sealedPassword === null ?
+      null :
+      yield* vault.open(cameraSecret(id), sealedPassword).pipe(
+        Effect.catchTag("VaultError", () =>
+          Effect.fail(new CameraAuthFailed({ detail: "its password cannot be opened; set it anew" }))),
+      )
+    const made = yield* driver.connect({ host, port, username, password, requestTimeoutMs })
+    held = { key, device: made }
+    return made
+  })
+
+  return <A, E extends { readonly _tag: string }>(operation: string, work: (device: Device) => Effect.Effect<A, E>) =>
+    Semaphore.withPermit(connecting)(device(operation)).pipe(
+      Effect.flatMap(work),
+      Effect.timeoutOrElse({
+        duration: handlerLimit,
+        orElse: () => Effect.fail(new CameraUnreachable({ reason: "timeout", detail: "it did not answer in time" })),
+      }),
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          if (error._tag === "CameraUnreachable" || error._tag === "CameraAuthFailed") held = null
+        })
+      ),
+    )
+})
+
+const handlers = Effect.map(makeConnection, (on) =>
+  CameraDeviceActor.of({
+    Capabilities: () => on("capabilities", (device) => device.capabilities),
+    Profiles: () => on("profiles", (device) => device.profiles),
+    VideoEncoders: () => on("video encoders", (device) => device.videoEncoders),
+    VideoEncoder: ({ payload }) => on("video encoders", (device) => device.videoEncoder(payload.token)),
+    VideoEncoderOptions: ({ payload }) => on("video encoders", (device) => device.videoEncoderOptions(payload.token)),
+    SetVideoEncoder: ({ payload }) =>
+      on("video encoders", (device) => device.setVideoEncoder(payload.token, payload.change)),
+    ReadClock: () => on("date and time", (device) => device.clock),
+    SetClock: ({ payload }) => on("date and time", (device) => device.setClock(payload.change)),
+    Reboot: () => on("a restart", (device) => device.reboot),
+    Imaging: ({ payload }) => on("imaging", (device) => device.imaging(payload.source)),
+    ImagingOptions: ({ payload }) => on("imaging", (device) => device.imagingOptions(payload.source)),
+    SetImaging: ({ payload }) => on("imaging", (device) => device.setImaging(payload.source, payload.change)),
+    MoveContinuous: ({ payload: { profile, speed, timeoutMs } }) =>
+      on("moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs)),
+    MoveAbsolute: ({ payload: { position, profile, speed } }) =>
+      on("moving", ({ ptz }) => ptz.moveAbsolute(profile, position, speed)),
+    MoveRelative: ({ payload: { by, profile, speed } }) =>
+      on("moving", ({ ptz }) => ptz.moveRelative(profile, by, speed)),
+    StopMoving: ({ payload: { profile } }) => on("moving", ({ ptz }) => ptz.stop(profile)),
+    Status: ({ payload: { profile } }) => on("moving", ({ ptz }) => ptz.status(profile)),
+    Presets: ({ payload: { profile } }) => on("presets", ({ ptz }) => ptz.presets(profile)),
+    SetPreset: ({ payload: { name, profile, token } }) =>
+      on("presets", ({ ptz }) => ptz.setPreset(profile, name, token)),
+    RemovePreset: ({ payload: { profile, token } }) => on("presets", ({ ptz }) => ptz.removePreset(profile, token)),
+    GotoPreset: ({ payload: { profile, token } }) => on("presets", ({ ptz }) => ptz.gotoPreset(profile, token)),
+    SetHome: ({ payload: { profile } }) => on("a home position", ({ ptz }) => ptz.setHome(profile)),
+    GotoHome: ({ payload: { profile } }) => on("a home position", ({ ptz }) => ptz.gotoHome(profile)),
+  }))
+
+/** Calls of one camera run side by side; the driver lets them to the device one by one. */
+export const entityLayer = CameraDeviceActor.toLayer(handlers, {
+  maxIdleTime: idleTime,
+  concurrency: waiting,
+  mailboxCapacity: waiting,
+  disableFatalDefects: true,
+})
+
+const make = Effect.gen(function*() {
+  const store = yield* CameraStore
+  const clientOf = yield* CameraDeviceActor.client
+  const { probe } = yield* DeviceDiscovery
+  return CameraDevices.of({
+    ask: <A, E extends { readonly _tag: string }>(
+      id: CameraId,
+      message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
+    ) =>
+      Effect.gen(function*() {
+        const home = yield* store.home(id)
+        if (home === null) return yield* new CameraNotFound({ id })
+        return yield* ask(message(clientOf(entityId(home.slot, id))))
+      }) as never,
+    discover: Effect.fn("CameraDevices.discover")(function*(waitMs: number) {
+      const found = yield* probe(waitMs)
+      const known = yield* store.atHosts([...new Set(found.map(({ host }) => host))])
+      return found.map((device) => ({
+        ...device,
+        cameraId: known.find(({ host, port }) => host === device.host && port === device.port)?.id ?? null,
+      }))
+    }),
+  })
+})
+
+export const layer = Layer.effect(CameraDevices, make)

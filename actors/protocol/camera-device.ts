@@ -1,0 +1,93 @@
+/**
+ * Asking a camera by its own protocol: messages of the entity `CameraDevice`, and the service that finds it.
+ *
+ * Invariants
+ * 1. There is one such entity a camera, on the node that serves the camera: it alone speaks with the device, so that a device has one
+ *    connection of ours however many nodes are asked.
+ * 2. It writes nothing: what a device was told is remembered by the device.
+ */
+import {
+  Capability,
+  DeviceClock,
+  DeviceClockChange,
+  deviceErrors,
+  type DiscoveredDevice,
+  ImagingChange,
+  ImagingOptions,
+  ImagingSettings,
+  MediaProfile,
+  PtzPreset,
+  PtzStatus,
+  PtzVector,
+  VideoEncoder,
+  VideoEncoderChange,
+  VideoEncoderOptions,
+} from "#schema/camera-device.ts"
+import { CameraNotFound } from "#schema/camera.ts"
+import type { CameraId } from "#schema/common.ts"
+import { shardGroupOf } from "#schema/ownership.ts"
+import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
+import { Context, type Effect, Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+
+const errors = [CameraNotFound, DependencyUnavailable, ...deviceErrors] as const
+const error = Schema.Union(errors)
+/** Token of a media profile; null: the first that can move. */
+const profile = Schema.NullOr(Schema.String)
+const token = Schema.String
+
+/** Entity id: `<slot>/<cameraId>`. */
+export const CameraDeviceActor = Entity.make("CameraDevice", [
+  Rpc.make("Capabilities", { success: Schema.Array(Capability), error }),
+  Rpc.make("Profiles", { success: Schema.Array(MediaProfile), error }),
+  Rpc.make("VideoEncoders", { success: Schema.Array(VideoEncoder), error }),
+  Rpc.make("VideoEncoder", { payload: { token }, success: VideoEncoder, error }),
+  Rpc.make("VideoEncoderOptions", { payload: { token }, success: VideoEncoderOptions, error }),
+  Rpc.make("SetVideoEncoder", {
+    payload: { token, change: VideoEncoderChange },
+    success: VideoEncoder,
+    error: Schema.Union([...errors, InvalidInput]),
+  }),
+  Rpc.make("ReadClock", { success: DeviceClock, error }),
+  Rpc.make("SetClock", { payload: { change: DeviceClockChange }, success: DeviceClock, error }),
+  Rpc.make("Reboot", { success: Schema.Struct({ message: Schema.String }), error }),
+  Rpc.make("Imaging", { payload: { source: token }, success: ImagingSettings, error }),
+  Rpc.make("ImagingOptions", { payload: { source: token }, success: ImagingOptions, error }),
+  Rpc.make("SetImaging", {
+    payload: { source: token, change: ImagingChange },
+    success: ImagingSettings,
+    error: Schema.Union([...errors, InvalidInput]),
+  }),
+  Rpc.make("MoveContinuous", { payload: { profile, speed: PtzVector, timeoutMs: Schema.Int }, error }),
+  Rpc.make("MoveAbsolute", { payload: { profile, position: PtzVector, speed: Schema.NullOr(PtzVector) }, error }),
+  Rpc.make("MoveRelative", { payload: { profile, by: PtzVector, speed: Schema.NullOr(PtzVector) }, error }),
+  Rpc.make("StopMoving", { payload: { profile }, error }),
+  Rpc.make("Status", { payload: { profile }, success: PtzStatus, error }),
+  Rpc.make("Presets", { payload: { profile }, success: Schema.Array(PtzPreset), error }),
+  Rpc.make("SetPreset", {
+    payload: { profile, name: Schema.String, token: Schema.NullOr(token) },
+    success: token,
+    error,
+  }),
+  Rpc.make("RemovePreset", { payload: { profile, token }, error }),
+  Rpc.make("GotoPreset", { payload: { profile, token }, error }),
+  Rpc.make("SetHome", { payload: { profile }, error }),
+  Rpc.make("GotoHome", { payload: { profile }, error }),
+]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
+
+/** What sends messages to one camera's entity. */
+export type CameraDeviceClient = ReturnType<Effect.Success<typeof CameraDeviceActor.client>>
+
+/** What a call may fail with, the cluster's own words taken out. */
+type Told<E> = Extract<E, (typeof errors)[number]["Type"] | InvalidInput>
+
+export class CameraDevices extends Context.Service<CameraDevices, {
+  /** Sends `message` to the entity of the camera and answers within a time limit. */
+  readonly ask: <A, E extends { readonly _tag: string }>(
+    id: CameraId,
+    message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
+  ) => Effect.Effect<A, Told<E> | CameraNotFound | DependencyUnavailable>
+  /** Cameras on the networks of the node that is asked, with the camera of ours that each is, if any. */
+  readonly discover: (waitMs: number) => Effect.Effect<ReadonlyArray<DiscoveredDevice>, DependencyUnavailable>
+}>()("nightjar/actors/CameraDevices") {}

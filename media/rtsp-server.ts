@@ -1,0 +1,91 @@
+/**
+ * The door to players: live streams by RTSP 1.0 (RFC 2326), at `rtsp://<host>:<port>/live/<stream id>`. Its room:
+ * `media/rtsp-server/`.
+ *
+ * Invariants
+ * 1. One view of the hub serves all readers of a stream: a unit is framed into packets once and written as often as there are
+ *    readers.
+ * 2. Nothing but OPTIONS is answered before {@link RtspGate} has let the caller in.
+ * 3. A reader that does not keep up loses whole groups of pictures, and is closed once it is 4 MiB behind. It never slows down
+ *    the camera, the recording or another reader.
+ * 4. A port that is taken costs this door, not the node.
+ */
+import type { EpochMs, StreamId } from "#schema/common.ts"
+import { Context, Data, type Effect, type Redacted } from "effect"
+
+/** Who was let in. */
+export interface RtspGrant {
+  /** For lists: the login session, or the account. */
+  readonly holder: string
+}
+
+/** Not let in: the token is unknown, has expired, or opens another stream. */
+export class RtspRefused extends Data.TaggedError("RtspRefused") {}
+/** Nobody can be let in at the moment. */
+export class RtspGateClosed extends Data.TaggedError("RtspGateClosed") {}
+
+/** Decides who may read what; given to this floor by those who know users. */
+export class RtspGate extends Context.Service<RtspGate, {
+  /** By the token of a stream. */
+  readonly enter: (
+    streamId: StreamId,
+    token: Redacted.Redacted,
+  ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
+  /** Asked again and again while somebody reads; tokens themselves may expire meanwhile. */
+  readonly holds: (grant: RtspGrant) => Effect.Effect<boolean>
+}>()("nightjar/media/RtspGate") {}
+
+/** One reader's session. */
+export interface RtspSession {
+  readonly id: string
+  readonly streamId: StreamId
+  /** `address:port`. */
+  readonly remote: string
+  readonly userAgent: string | null
+  readonly holder: string
+  readonly transport: "tcp" | "udp"
+  readonly state: "ready" | "playing"
+  readonly since: EpochMs
+  readonly sentBytes: number
+  readonly sentPackets: number
+  /** Pictures that this reader was too slow for. */
+  readonly skippedPictures: number
+  /** As its last reports say: of the tracks together; null before the first. */
+  readonly lostPackets: number | null
+  /** The largest of its tracks, milliseconds. */
+  readonly jitterMs: number | null
+}
+
+/** A stream with readers, or that had some a moment ago. */
+export interface RtspStream {
+  readonly streamId: StreamId
+  readonly since: EpochMs
+  /** Known once the camera has delivered. */
+  readonly ready: boolean
+  /** Codecs, video first. */
+  readonly tracks: ReadonlyArray<string>
+  /** Framed for readers, once. */
+  readonly bytes: number
+  readonly packets: number
+  readonly readers: number
+}
+
+/** What the door is like; numbers are those of its room. */
+export interface RtspConfig {
+  readonly port: number | null
+  readonly transports: ReadonlyArray<"tcp" | "udp">
+  readonly hasAccount: boolean
+  readonly maxReaders: number
+  readonly sessionTimeoutSeconds: number
+  readonly maxBehindBytes: number
+}
+
+export class RtspServer extends Context.Service<RtspServer, {
+  /** Null while nothing listens. */
+  readonly port: () => number | null
+  readonly config: () => RtspConfig
+  readonly streams: () => ReadonlyArray<RtspStream>
+  readonly sessions: () => ReadonlyArray<RtspSession>
+  /** Ends every session of the stream; answers how many. */
+  readonly disconnect: (streamId: StreamId) => number
+}>()("nightjar/media/RtspServer") {}

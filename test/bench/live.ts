@@ -1,0 +1,102 @@
+/**
+ * What live readers cost: the RTSP server's process with 1, 10, 100 … readers by TCP of one stream of 4 Mbit/s.
+ *
+ *   npm run bench:live -- [--readers 1,10,100] [--seconds 20] [--warm-up 3]
+ *
+ * How it is fair
+ * 1. CPU is user and system time of the server's process alone, over one window; readers run in this process and do nothing but
+ *    count.
+ * 2. What a server without readers costs is told, and not taken off.
+ * 3. Each reader must have got the stream's bytes of the window, give or take a group of pictures; otherwise the exit code is 1.
+ */
+import { spawn } from "node:child_process"
+import { connect, type Socket } from "node:net"
+import * as path from "node:path"
+import { createInterface } from "node:readline"
+import { parseArgs } from "node:util"
+import { cpuSeconds } from "./usage.ts"
+
+const { values } = parseArgs({
+  options: {
+    readers: { type: "string", default: "1,10,100" },
+    seconds: { type: "string", default: "20" },
+    "warm-up": { type: "string", default: "3" },
+  },
+})
+const seconds = Number(values.seconds)
+const counts = values.readers.split(",").map(Number)
+const bytesPerSecond = 500_000
+const groupBytes = 2 * bytesPerSecond
+const url = "/live/01900000-0000-7000-8000-0000000000aa"
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+const server = spawn(process.execPath, [path.join(import.meta.dirname, "live-server.ts")], {
+  stdio: ["pipe", "pipe", "inherit"],
+})
+const port = await new Promise<number>((resolve) =>
+  createInterface({ input: server.stdout }).once("line", (line) => resolve(Number(line)))
+)
+
+interface Reader {
+  readonly socket: Socket
+  bytes: number
+}
+
+/** All readers read into the same memory. */
+const sink = Buffer.alloc(256 * 1024)
+
+const open = async (): Promise<Reader> => {
+  let answered: (text: string) => void = () => {}
+  const reader: Reader = {
+    bytes: 0,
+    socket: connect({
+      port,
+      host: "127.0.0.1",
+      onread: {
+        buffer: sink,
+        callback: (length) => {
+          reader.bytes += length
+          answered(sink.toString("latin1", 0, Math.min(length, 2_000)))
+          return true
+        },
+      },
+    }),
+  }
+  const ask = (method: string, target: string, headers: ReadonlyArray<string>): Promise<string> => {
+    const lines = [`${method} rtsp://127.0.0.1:${port}${url}${target} RTSP/1.0`, "CSeq: 1", ...headers, "", ""]
+    reader.socket.write(lines.join("\r\n"))
+    return new Promise((resolve) => {
+      answered = resolve
+    })
+  }
+  const setUp = await ask("SETUP", "/trackID=0?token=x", ["Transport: RTP/AVP/TCP;unicast;interleaved=0-1"])
+  const session = /^Session: (\w+)/im.exec(setUp)?.[1]
+  if (session === undefined) throw new Error(setUp)
+  await ask("PLAY", "", [`Session: ${session}`])
+  answered = () => {}
+  return reader
+}
+
+let failed = false
+for (const count of [0, ...counts]) {
+  const readers: Array<Reader> = []
+  for (let i = 0; i < count; i++) readers.push(await open())
+  await sleep(Number(values["warm-up"]) * 1000)
+  const before = { cpu: cpuSeconds([server.pid!]), ms: performance.now(), bytes: readers.map(({ bytes }) => bytes) }
+  await sleep(seconds * 1000)
+  const passed = (performance.now() - before.ms) / 1000
+  const share = (cpuSeconds([server.pid!]) - before.cpu) / passed
+  const least = Math.min(...readers.map(({ bytes }, i) => bytes - before.bytes[i]!))
+  const short = count > 0 && least < passed * bytesPerSecond - groupBytes
+  failed ||= short
+  const each = count === 0 ?
+    "" :
+    `, ${(share / count * 100).toFixed(3)} % a reader: ${Math.round(count / share)} a core`
+  const got = count === 0 ?
+    "" :
+    `, the least got ${(least * 8 / passed / 1e6).toFixed(2)} Mbit/s${short ? " (too little)" : ""}`
+  process.stdout.write(`${count} readers: ${(share * 100).toFixed(2)} % of a core${each}${got}\n`)
+  for (const { socket } of readers) socket.destroy()
+}
+server.stdin.end()
+process.exitCode = failed ? 1 : 0

@@ -1,0 +1,68 @@
+/** An RTSP server over streams that a test feeds, and a player that shares no code with it. */
+import { makeStreamHub, type StreamHub } from "#media/capture/hub.ts"
+import { LiveStreams } from "#media/hub.ts"
+import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
+import { layer, type RtspServerOptions } from "#media/rtsp-server/live.ts"
+import type { StreamId } from "#schema/common.ts"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { camera, type CameraOptions } from "./access-units.ts"
+
+export const streamId = "01900000-0000-7000-8000-0000000000aa" as StreamId
+export const unknownId = "01900000-0000-7000-8000-0000000000bb" as StreamId
+export const token = "a.good-token_1"
+
+export interface Stage {
+  readonly server: RtspServer["Service"]
+  readonly hub: StreamHub
+  /** `rtsp://127.0.0.1:<port>/live/<id>`. */
+  readonly url: string
+  readonly port: number
+  /** What was given by a token holds as long as this says so. */
+  readonly gate: { holds: boolean; down: boolean }
+}
+
+/** Looks every 10 ms, up to 15 s. */
+export const until = (what: string, look: () => boolean): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    for (let i = 0; i < 1500; i++) {
+      if (look()) return
+      yield* Effect.sleep(10)
+    }
+    return yield* Effect.die(new Error(`waited in vain for: ${what}`))
+  })
+
+export const stage = Effect.fnUntraced(function*(options: Partial<RtspServerOptions> = {}) {
+  const hub = makeStreamHub(() => {})
+  const gate = { holds: true, down: false }
+  const live = Layer.succeed(
+    LiveStreams,
+    LiveStreams.of({
+      watch: (id, bounds) =>
+        id !== streamId ?
+          Effect.succeed(null) :
+          Effect.map(
+            Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)),
+            ({ view }) => view,
+          ),
+    }),
+  )
+  const gates = Layer.succeed(
+    RtspGate,
+    RtspGate.of({
+      enter: (_id, given) =>
+        Redacted.value(given) === token ? Effect.succeed({ holder: "session 1" }) : Effect.fail(new RtspRefused()),
+      holds: () => Effect.sync(() => gate.holds),
+    }),
+  )
+  const context = yield* Layer.build(
+    layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(Layer.provide([live, gates])),
+  )
+  const server = Context.get(context, RtspServer)
+  yield* until("a port", () => server.port() !== null)
+  const port = server.port()!
+  return { server, hub, url: `rtsp://127.0.0.1:${port}/live/${streamId}`, port, gate } satisfies Stage
+})
+
+/** Feeds footage: the first `count` units at once. */
+export const footage = (options: Partial<CameraOptions> = {}) =>
+  camera({ video: "main-640x360-25.h264", audio: "tone-16000.aac", seconds: 4, startMs: 1_795_000_000_000, ...options })
