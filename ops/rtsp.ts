@@ -1,7 +1,8 @@
 /** The RTSP server as this node runs it: who may read what is decided by the tokens of `StreamAccess`. */
+import { mayWatch } from "#actors/behaviour/camera-access.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
-import { StreamAccess } from "#actors/protocol/camera.ts"
-import { RtspGate, RtspGateClosed, RtspRefused } from "#media/rtsp-server.ts"
+import { StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
+import { RtspGate, RtspGateClosed, type RtspGrant, RtspRefused } from "#media/rtsp-server.ts"
 import * as RtspServer from "#media/rtsp-server/live.ts"
 import { Effect, Layer } from "effect"
 import type { Settings } from "./config.ts"
@@ -11,15 +12,23 @@ const gate = Layer.effect(
   Effect.gen(function*() {
     const access = yield* StreamAccess
     const tokens = yield* AccessTokens
+    /** What stands behind those who were let in. */
+    const grants = new WeakMap<RtspGrant, StreamGrant>()
     return RtspGate.of({
       enter: (streamId, token) =>
         access.verify(token).pipe(
           Effect.mapError((error) => error._tag === "DependencyUnavailable" ? new RtspGateClosed() : new RtspRefused()),
-          Effect.flatMap((grant) =>
-            grant.streamId === streamId ? Effect.succeed({ holder: grant.sessionId }) : Effect.fail(new RtspRefused())
-          ),
+          Effect.flatMap((grant) => {
+            if (grant.streamId !== streamId) return Effect.fail(new RtspRefused())
+            const reader = { holder: grant.sessionId }
+            grants.set(reader, grant)
+            return Effect.succeed(reader)
+          }),
         ),
-      holds: ({ holder }) => Effect.map(tokens.hasEnded(holder), (ended) => !ended),
+      holds: (reader) => {
+        const grant = grants.get(reader)
+        return grant === undefined ? Effect.succeed(false) : mayWatch(tokens, grant)
+      },
     })
   }),
 )

@@ -8,8 +8,10 @@ import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import type { CaptureRow } from "#actors/store/camera-rows.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { type CameraStatus, type CameraStream, statusOf } from "#schema/camera.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import type { Grant, ResourceKey } from "#schema/permission.ts"
 import { Vault, VaultError } from "#schema/vault.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -142,6 +144,32 @@ describe("stream tokens", () => {
       assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
     }).pipe(Effect.provide(layer)))
 
+  it.effect("end with the permission to watch, for those who are in as well", () =>
+    Effect.gen(function*() {
+      const access = yield* StreamAccess
+      const tokens = yield* AccessTokens
+      const viewer = principal("viewer")
+      const holding = (resources: Grant["resources"], roles: ReadonlyArray<string> = ["watcher"]) =>
+        tokens.trust({
+          keys: [],
+          roles: [{ role: "watcher", permissions: ["camera:live"], resources }],
+          users: { roles: new Map([[viewer.userId, roles]]), complete: true },
+          endedSessions: new Set(),
+          security: defaultSecuritySettings,
+        })
+      yield* holding(new Set<ResourceKey>([`camera:${cameraId}`]))
+      const token = Redacted.make((yield* access.token(streamId, viewer)).token)
+      const grant = yield* access.verify(token)
+      assert.isTrue(yield* Access.mayWatch(tokens, grant))
+      for (const change of [holding(new Set<ResourceKey>([`camera:${uuid(98)}`])), holding("all", [])]) {
+        yield* change
+        assert.isFalse(yield* Access.mayWatch(tokens, grant))
+        assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
+      }
+      yield* holding("all")
+      assert.isTrue(yield* Access.mayWatch(tokens, grant))
+    }).pipe(Effect.provide(layer)))
+
   it.effect("open one stream for one session, for five minutes", () =>
     Effect.gen(function*() {
       const access = yield* StreamAccess
@@ -159,6 +187,8 @@ describe("stream tokens", () => {
       assert.deepStrictEqual(yield* access.verify(token), {
         streamId,
         sessionId: viewer.sessionId,
+        userId: viewer.userId,
+        resource: [{ kind: "channel", id: channelId }, { kind: "camera", id: cameraId }],
         expiresMs: path.expiresAt,
       })
 

@@ -6,16 +6,16 @@
  *
  * Invariants
  * 1. A token opens one stream for one session, {@link tokenLifetimeMs} long, and nothing else: its type and audience differ from
- *    those of access tokens. It is worth nothing once the session has ended.
+ *    those of access tokens. It is worth nothing once the session has ended or the user may not watch any more.
  * 2. Recorded footage is offered only to those who may replay.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
-import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { Cameras, StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
-import { type EpochMs, StreamId } from "#schema/common.ts"
+import { type EpochMs, StreamId, UserId } from "#schema/common.ts"
 import { decide, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
 import { Clock, Effect, Layer, Redacted, Schema } from "effect"
 import { jwtVerify, SignJWT } from "jose"
@@ -29,8 +29,22 @@ const leadMs = 20_000
 const tokenType = "nightjar-stream+jwt"
 const audience = "nightjar:stream"
 
-const Claims = Schema.Struct({ sub: StreamId, sid: Schema.String, exp: Schema.Int })
+const Claims = Schema.Struct({ sub: StreamId, sid: Schema.String, uid: UserId, exp: Schema.Int })
 const decodeClaims = Schema.decodeUnknownEffect(Claims)
+
+/**
+ * Whether a viewer who was let in may go on: the session lives, and the user may still watch this. As this node knows it now;
+ * nothing is asked of the database. Sessions that ended are known for longer than a stream's token lives.
+ */
+export const mayWatch = Effect.fnUntraced(
+  function*(tokens: AccessTokens["Service"], { resource, sessionId, userId }: StreamGrant) {
+    if (yield* tokens.hasEnded(sessionId)) return false
+    const held = yield* tokens.grantsOf(userId).pipe(Effect.catch(() => Effect.succeed(null)))
+    // Of a user whose roles are not kept here, the life of the session is all that is known.
+    if (held === null) return true
+    return decide({ kind: "user", userId, username: "", sessionId, grants: held }, "camera:live", resource).allowed
+  },
+)
 
 const make = Effect.gen(function*() {
   const [cameras, plans, replays, identity] = yield* Effect.all([Cameras, RecordingPlans, Replays, NodeIdentity])
@@ -38,12 +52,12 @@ const make = Effect.gen(function*() {
 
   const publicKey = createPublicKey(identity.signing.privateKey)
 
-  const issue = Effect.fnUntraced(function*(streamId: StreamId, sessionId: string) {
+  const issue = Effect.fnUntraced(function*(streamId: StreamId, { sessionId, userId }: UserPrincipal) {
     const nowMs = yield* Clock.currentTimeMillis
     // Whole seconds, as the token has them.
     const expiresAt = Math.floor((nowMs + tokenLifetimeMs) / 1000) * 1000
     const token = yield* Effect.promise(() =>
-      new SignJWT({ sid: sessionId })
+      new SignJWT({ sid: sessionId, uid: userId })
         .setProtectedHeader({ alg: "EdDSA", typ: tokenType, kid: identity.nodeId })
         .setSubject(streamId)
         .setAudience(audience)
@@ -75,9 +89,9 @@ const make = Effect.gen(function*() {
     mediaPath: Effect.fnUntraced(function*(id, who) {
       const stream = yield* cameras.stream(id)
       const hlsUrl = yield* newestFootage(stream, who, yield* Clock.currentTimeMillis)
-      return { path: `live/${id}`, whepUrl: null, hlsUrl, rtspUrl: null, ...yield* issue(id, who.sessionId) }
+      return { path: `live/${id}`, whepUrl: null, hlsUrl, rtspUrl: null, ...yield* issue(id, who) }
     }),
-    token: (id, who) => Effect.flatMap(cameras.stream(id), () => issue(id, who.sessionId)),
+    token: (id, who) => Effect.flatMap(cameras.stream(id), () => issue(id, who)),
     verify: Effect.fnUntraced(function*(token) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const { payload } = yield* Effect.tryPromise({
@@ -91,9 +105,17 @@ const make = Effect.gen(function*() {
         catch: () => new StreamTokenInvalid(),
       })
       const claims = yield* Effect.mapError(decodeClaims(payload), () => new StreamTokenInvalid())
-      // Sessions that ended are known for longer than a stream's token lives.
-      if (yield* tokens.hasEnded(claims.sid)) return yield* new StreamTokenInvalid()
-      return { streamId: claims.sub, sessionId: claims.sid, expiresMs: claims.exp * 1000 }
+      const stream = yield* cameras.stream(claims.sub).pipe(
+        Effect.catchTag("StreamNotFound", () => Effect.fail(new StreamTokenInvalid())),
+      )
+      const grant: StreamGrant = {
+        streamId: claims.sub,
+        sessionId: claims.sid,
+        userId: claims.uid,
+        resource: [{ kind: "channel", id: stream.channelId }, { kind: "camera", id: stream.cameraId }],
+        expiresMs: claims.exp * 1000,
+      }
+      return (yield* mayWatch(tokens, grant)) ? grant : yield* new StreamTokenInvalid()
     }),
   })
 })

@@ -38,10 +38,18 @@ import {
   type StreamTokenInvalid,
   type StreamUpdate,
 } from "#schema/camera.ts"
-import { CameraId, ChannelId, type EpochMs, type PageOf, type PageRequest, StreamId } from "#schema/common.ts"
+import {
+  CameraId,
+  ChannelId,
+  type EpochMs,
+  type PageOf,
+  type PageRequest,
+  StreamId,
+  type UserId,
+} from "#schema/common.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
-import type { Reach, UserPrincipal } from "#schema/permission.ts"
+import type { Reach, ResourceRef, UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -166,6 +174,9 @@ export interface StreamGrant {
   readonly streamId: StreamId
   /** The login session it was given in. */
   readonly sessionId: string
+  readonly userId: UserId
+  /** The stream's channel and camera: what groups of resources may hold. */
+  readonly resource: ReadonlyArray<ResourceRef>
   readonly expiresMs: EpochMs
 }
 

@@ -33,7 +33,8 @@ const maxStrangers = 256
 const lingerMs = 10_000
 const retryMs = 10_000
 const sweepMs = 1_000
-const checkMs = 15_000
+/** Whoever may not watch any more sees the end within two seconds, the notice of it included. */
+const checkMs = 500
 
 const listen = (server: Server, { host, port }: RtspServerOptions) =>
   Effect.callback<number, NodeJS.ErrnoException>((resume) => {
