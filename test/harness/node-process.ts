@@ -8,7 +8,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync } from "node:fs"
+import { closeSync, globSync, mkdirSync, openSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import { createServer } from "node:net"
 import * as path from "node:path"
 
@@ -29,13 +29,21 @@ export const freePort = (): Promise<number> =>
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-const alive = (pid: number): boolean => existsSync(`/proc/${pid}`)
+/** Whether the process runs in the folder: ids are given out again within minutes, so an id alone may be a stranger's. */
+const runsIn = (pid: number, folder: string): boolean => {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(folder)
+  } catch {
+    return false
+  }
+}
 
-/** `postmaster.pid` holds the process id of an embedded PostgreSQL in its first line. */
-const postmasters = (dataDir: string): ReadonlyArray<number> =>
-  globSync(path.join(dataDir, "**", "postmaster.pid"))
-    .map((file) => Number(readFileSync(file, "utf8").split("\n")[0]))
-    .filter(alive)
+/** Servers that run on the databases below a folder; `postmaster.pid` holds the process id in its first line. */
+export const postmasters = (dataDir: string): ReadonlyArray<number> =>
+  globSync(path.join(dataDir, "**", "postmaster.pid")).flatMap((file) => {
+    const pid = Number(readFileSync(file, "utf8").split("\n")[0])
+    return runsIn(pid, path.dirname(file)) ? [pid] : []
+  })
 
 /** An answer as it came. */
 export interface Answer {
@@ -114,12 +122,14 @@ export class NodeProcess {
     while (!(await this.#healthy())) {
       if (!this.running || performance.now() - begun > startLimitMs) {
         await this.stop()
-        throw new Error(
-          `the node did not become healthy; the end of its log:\n${readFileSync(this.log, "utf8").slice(-4_000)}`,
-        )
+        throw new Error(`the node did not become healthy; ${this.#lastWords()}`)
       }
       await sleep(50)
     }
+  }
+
+  #lastWords(): string {
+    return `the end of its log:\n${readFileSync(this.log, "utf8").slice(-4_000)}`
   }
 
   async start(): Promise<void> {
@@ -130,7 +140,10 @@ export class NodeProcess {
   /** kill -9. Answers the moment of the signal, epoch milliseconds, once the process is gone. */
   async kill(): Promise<number> {
     const child = this.#child
-    if (child === null || !this.running) throw new Error("there is no node to kill")
+    if (child === null || !this.running) {
+      const how = child === null ? "" : ` (it ended with ${child.exitCode ?? child.signalCode})`
+      throw new Error(`there is no node to kill${how}; ${this.#lastWords()}`)
+    }
     const gone = new Promise((resolve) => child.once("exit", resolve))
     const at = Date.now()
     child.kill("SIGKILL")
@@ -139,7 +152,6 @@ export class NodeProcess {
   }
 
   async stop(): Promise<void> {
-    const databases = postmasters(this.#folder)
     const child = this.#child
     if (child !== null && this.running) {
       const gone = new Promise((resolve) => child.once("exit", resolve))
@@ -148,11 +160,9 @@ export class NodeProcess {
       await gone
       clearTimeout(killer)
     }
-    for (const pid of databases) {
-      // A node that was killed leaves its database running.
-      if (alive(pid)) process.kill(pid, "SIGINT")
-      while (alive(pid)) await sleep(50)
-    }
+    // A node that was killed leaves its database running.
+    for (const pid of postmasters(this.#folder)) process.kill(pid, "SIGINT")
+    while (postmasters(this.#folder).length > 0) await sleep(50)
   }
 
   /** `nightjar <words>` against this node, as its user. */

@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs"
 import * as path from "node:path"
-import { sleep } from "./node-process.ts"
+import { postmasters, sleep } from "./node-process.ts"
 
 export interface Outage {
   readonly name: string
@@ -18,13 +18,8 @@ export interface Outage {
 
 const alive = (pid: number): boolean => existsSync(`/proc/${pid}`)
 
-/** First line of `postmaster.pid`; null where none runs. */
-const postmasterOf = (cluster: string): number | null => {
-  const file = path.join(cluster, "postmaster.pid")
-  if (!existsSync(file)) return null
-  const pid = Number(readFileSync(file, "utf8").split("\n")[0])
-  return Number.isSafeInteger(pid) && pid > 1 && alive(pid) ? pid : null
-}
+/** Of its postmaster; null where none runs. */
+const postmasterOf = (cluster: string): number | null => postmasters(cluster)[0] ?? null
 
 const running = (cluster: string): number => {
   const pid = postmasterOf(cluster)
