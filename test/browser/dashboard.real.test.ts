@@ -167,8 +167,11 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
 
   it("seeks by a click on the timeline, by keys and by the form", async () => {
     await page.getByRole("button", { name: "1 min", exact: true }).click()
-    const box = (await timeline().boundingBox())!
-    const span = (await timeline().locator(".span").first().boundingBox())!
+    // The picture of the new minute is drawn when its coverage has come.
+    const { box, span } = await eventually("footage to click on", async () => {
+      const [box, span] = [await timeline().boundingBox(), await timeline().locator(".span").first().boundingBox()]
+      return box !== null && span !== null && span.width > 20 ? { box, span } : null
+    })
     const [start, end] = await timeline().evaluate((one) => [Number(one.ariaValueMin), Number(one.ariaValueMax)])
     const place = span.x - box.x + span.width / 2
     const target = start! + place / box.width * (end! - start!)
