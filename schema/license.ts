@@ -84,7 +84,8 @@ export const LicenseStatus = Schema.Struct({
   graceUntil: Schema.NullOr(Instant),
   /** `null` for no limit. Without a licence there is none. */
   limits: Schema.NullOr(LicenseLimits),
-  usage: Schema.Struct({ channels: Schema.Int, sessions: Schema.Int }),
+  /** `null`: it cannot be counted at the moment. */
+  usage: Schema.Struct({ channels: Schema.NullOr(Schema.Int), sessions: Schema.NullOr(Schema.Int) }),
   clock: Schema.Struct({
     now: Instant,
     /** The latest time that was seen here. Licences are judged at this time when the clock is behind it. */

@@ -41,7 +41,7 @@ const sliceOf = (path: string) => basename(path).replace(/\.ts$/, "").split("-")
 /** Files of a floor that belong to no slice, and why they may. */
 const shared: Record<string, ReadonlyArray<string>> = {
   "actors/protocol": ["late", "readme", "http"],
-  "actors/behaviour": ["late", "http", "observed"],
+  "actors/behaviour": ["late", "http", "observed", "chore"],
   "actors/store": ["answer", "fence", "http"],
   "http/contract": ["api", "errors", "access", "conventions", "http", "client"],
   "http/handlers": ["http"],

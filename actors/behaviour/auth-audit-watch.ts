@@ -10,6 +10,7 @@ import { AuditLog } from "#actors/protocol/auth-audit.ts"
 import { Events } from "#actors/protocol/event.ts"
 import type { AuditFault } from "#schema/auth-audit.ts"
 import { Effect, Layer, Schedule } from "effect"
+import { chore } from "./chore.ts"
 
 const lookEvery = "1 hour"
 /** Entries before the newest that each look sees, whatever else it sees: what was done lately is found within the hour. */
@@ -35,9 +36,9 @@ const make = Effect.gen(function*() {
     if (part.complete) return
     const recent = yield* log.verify({ from: Math.max(1, part.head.sequence - newest), to: null })
     if (recent.fault !== null) yield* tell(recent.fault)
-  }).pipe(Effect.catchCause((cause) => Effect.logDebug("Looking after the audit log must wait", cause)))
+  })
 
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
+  yield* Effect.forkScoped(Effect.repeat(chore("Looking after the audit log", look), Schedule.spaced(lookEvery)))
 })
 
 export const layer = Layer.effectDiscard(make)

@@ -21,6 +21,7 @@ import { auditSeal, entryOf, linkFacts } from "./auth-audit-chain.ts"
 import { dayBounds, daysOf, mostDays } from "./auth-audit-days.ts"
 import { makeAuditHeads } from "./auth-audit-heads.ts"
 import { anchorText, verifyChain, verifyLimits } from "./auth-audit-verify.ts"
+import { chore } from "./chore.ts"
 
 export interface AuditLogOptions {
   /** File of signed heads, outside of the database. */
@@ -83,10 +84,7 @@ const make = Effect.fnUntraced(function*(options: AuditLogOptions) {
       position = last.position
       yield* trail.queue.acknowledge(position)
     }
-  }).pipe(
-    Effect.catchCause((cause) => Effect.logDebug("The audit queue waits for the database", cause)),
-    Effect.repeat(Schedule.spaced("1 second")),
-  )
+  })
 
   let signed: ChainPoint | null = yield* Effect.orElseSucceed(heads.newest, () => null)
   let complaint = ""
@@ -224,12 +222,12 @@ export const auditLogLayer = (options: AuditLogOptions): Layer.Layer<
     AuditLog,
     Effect.gen(function*() {
       const log = yield* make(options)
-      const quietly = <A, E>(work: Effect.Effect<A, E>, what: string) =>
-        Effect.catchCause(work, (cause) => Effect.logDebug(`${what} must wait`, cause))
-      yield* Effect.forkScoped(log.move)
-      yield* Effect.forkScoped(Effect.repeat(quietly(log.sign, "Signing the audit log"), Schedule.spaced(signEvery)))
       yield* Effect.forkScoped(
-        Effect.repeat(quietly(log.shorten, "Shortening the audit log"), Schedule.spaced(shortenEvery)),
+        Effect.repeat(chore("Taking in what the audit queue holds", log.move), Schedule.spaced("1 second")),
+      )
+      yield* Effect.forkScoped(Effect.repeat(chore("Signing the audit log", log.sign), Schedule.spaced(signEvery)))
+      yield* Effect.forkScoped(
+        Effect.repeat(chore("Shortening the audit log", log.shorten), Schedule.spaced(shortenEvery)),
       )
       return log.service
     }),

@@ -13,11 +13,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { type Duration, Effect, Layer, Schedule, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AuthTrustStore } from "../store/auth-trust.ts"
-
-interface Reader {
-  readonly what: string
-  readonly read: Effect.Effect<void, unknown>
-}
+import { chore } from "./chore.ts"
 
 /** After the connection that hears notices broke; meanwhile the regular reading does. */
 const listenAgainAfter = "1 second"
@@ -26,13 +22,10 @@ const listenAgainAfter = "1 second"
 export const makeTrust = Effect.fnUntraced(
   function*(store: Pick<Effect.Success<typeof AuthTrustStore>, "notify" | "listen">, every: Duration.Input) {
     const sender = yield* uuid7
-    const readers = new Set<Reader>()
+    const readers = new Set<Effect.Effect<void>>()
     const one = yield* Semaphore.make(1)
     let asked = 0
     let seen = 0
-
-    const quietly = ({ read, what }: Reader) =>
-      Effect.catchCause(read, (cause) => Effect.logDebug(`Reading ${what} must wait`, cause))
 
     const readAll = Effect.suspend(() => {
       asked += 1
@@ -40,32 +33,26 @@ export const makeTrust = Effect.fnUntraced(
       return one.withPermits(1)(Effect.suspend(() => {
         if (seen >= mine) return Effect.void
         const upTo = asked
-        return Effect.map(Effect.forEach(readers, quietly, { discard: true }), () => {
+        return Effect.map(Effect.forEach(readers, (read) => read, { discard: true }), () => {
           seen = upTo
         })
       }))
     })
 
     yield* Effect.forkScoped(Effect.repeat(readAll, Schedule.spaced(every)))
-    yield* Effect.scoped(store.listen(sender, readAll)).pipe(
-      Effect.catchCause((cause) => Effect.logDebug("Hearing of changes of trust must wait", cause)),
+    yield* chore("Hearing of changes of trust", Effect.scoped(store.listen(sender, readAll))).pipe(
       Effect.repeat(Schedule.spaced(listenAgainAfter)),
       Effect.forkScoped,
     )
 
     return Trust.of({
       fresh: readAll,
-      changed: Effect.andThen(
-        store.notify(sender).pipe(
-          Effect.catchCause((cause) => Effect.logDebug("Telling of a change of trust must wait", cause)),
-        ),
-        readAll,
-      ),
+      changed: Effect.andThen(chore("Telling of a change of trust", store.notify(sender)), readAll),
       reads: (what, read) =>
         Effect.andThen(
           Effect.acquireRelease(
             Effect.sync(() => {
-              const reader = { what, read }
+              const reader = chore(`Reading ${what}`, read)
               readers.add(reader)
               return reader
             }),

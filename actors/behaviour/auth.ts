@@ -36,6 +36,7 @@ import { Passwords, randomPassword } from "./auth-passwords.ts"
 import { checkNewPassword, mustChange, passwordExpiry } from "./auth-policy.ts"
 import { makeEndSessions, sessionRules } from "./auth-sessions.ts"
 import { endingsMatterMs } from "./auth-tokens.ts"
+import { chore } from "./chore.ts"
 
 export interface AuthOptions {
   /** Password of the user `admin` at the first start; `null` for a random one. */
@@ -288,11 +289,9 @@ export const authLayer = (options: AuthOptions): Layer.Layer<
       yield* auth.firstStart
       yield* trust.reads("what tokens are judged by", auth.readTrust)
       yield* auth.maintainKeys
-      const quietly = <E>(work: Effect.Effect<void, E>, what: string) =>
-        Effect.catchCause(work, (cause) => Effect.logDebug(`${what} must wait`, cause))
-      yield* Effect.forkScoped(Effect.repeat(quietly(auth.prune, "Pruning sessions"), Schedule.spaced(pruneEvery)))
+      yield* Effect.forkScoped(Effect.repeat(chore("Pruning sessions", auth.prune), Schedule.spaced(pruneEvery)))
       yield* Effect.forkScoped(
-        Effect.repeat(quietly(auth.maintainKeys, "Making the next signing key"), Schedule.spaced(maintainKeysEvery)),
+        Effect.repeat(chore("Making the next signing key", auth.maintainKeys), Schedule.spaced(maintainKeysEvery)),
       )
       return auth.service
     }),

@@ -13,6 +13,7 @@ import { type EventRetention, EventStore } from "#actors/store/event.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { TooManyRequests } from "#schema/problem.ts"
 import { Clock, Duration, Effect, Latch, Layer, Schedule, Semaphore } from "effect"
+import { chore } from "./chore.ts"
 import { Fanout, type FanoutOptions, type Follower, placeOf } from "./event-fanout.ts"
 import { bring, drain, EventSpool } from "./event.ts"
 
@@ -112,8 +113,7 @@ const makeTail = (store: Store, fanout: Fanout) =>
       ),
     )
     yield* Effect.forkScoped(Effect.forever(round))
-    yield* store.listen(Effect.sync(() => wake.openUnsafe())).pipe(
-      Effect.catchCause((cause) => Effect.logDebug("Notices of events must wait", cause)),
+    yield* chore("Hearing of events", store.listen(Effect.sync(() => wake.openUnsafe()))).pipe(
       Effect.andThen(Effect.sleep(retryEvery)),
       Effect.forever,
       Effect.forkScoped,
@@ -180,12 +180,11 @@ const make = Effect.fnUntraced(function*(options: EventLogOptions) {
   yield* Effect.forkScoped(
     Effect.repeat(Effect.map(Clock.currentTimeMillis, (nowMs) => fanout.sweep(nowMs)), Schedule.spaced(sweepEvery)),
   )
-  yield* Clock.currentTimeMillis.pipe(
-    Effect.flatMap((nowMs) => Effect.repeat(store.prune(options.retention, nowMs), { while: (more) => more })),
-    Effect.catchCause((cause) => Effect.logDebug("Pruning events must wait", cause)),
-    Effect.repeat(Schedule.spaced(pruneEvery)),
-    Effect.forkScoped,
+  const prune = Effect.flatMap(
+    Clock.currentTimeMillis,
+    (nowMs) => Effect.repeat(store.prune(options.retention, nowMs), { while: (more) => more }),
   )
+  yield* chore("Pruning events", prune).pipe(Effect.repeat(Schedule.spaced(pruneEvery)), Effect.forkScoped)
   yield* Effect.addFinalizer(() => Effect.sync(() => fanout.cutAll("stopping")))
 
   const admitted = (userId: string) =>

@@ -24,6 +24,7 @@ import { LicenseRestricted, type LicenseState } from "#schema/license.ts"
 import { Clock, Context, Effect, FileSystem, Layer, Schedule, Schema, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { type KeptLicense, LicenseStore } from "../store/license.ts"
+import { chore } from "./chore.ts"
 import { makeHardware } from "./license-hardware.ts"
 import { openLicense, readVendorKeys, type VendorKeys } from "./license-keys.ts"
 
@@ -228,9 +229,6 @@ const gate = (known: LicenseKnown["Service"]): typeof LicenseGate.Service => {
   }
 }
 
-const quietly = <A, E>(what: string, work: Effect.Effect<A, E>) =>
-  Effect.catchCause(Effect.asVoid(work), (cause) => Effect.logDebug(`${what} must wait`, cause))
-
 /** Stands below everything that asks the gate. */
 export const layer = (options: LicenseOptions): Layer.Layer<
   LicenseKnown,
@@ -239,12 +237,12 @@ export const layer = (options: LicenseOptions): Layer.Layer<
 > =>
   Layer.effectContext(Effect.gen(function*() {
     const known = yield* make(options)
-    yield* quietly("The hardware id", known.seeHardware)
-    yield* quietly("The licence", known.read)
+    yield* chore("Reading the hardware id", known.seeHardware)
+    yield* chore("Reading the licence", known.read)
     const every = (what: string, work: Effect.Effect<unknown, unknown>, pause: "5 seconds" | "1 minute" | "1 hour") =>
-      Effect.forkScoped(Effect.repeat(quietly(what, work), Schedule.spaced(pause)))
-    yield* every("The licence", known.read, readEvery)
-    yield* every("The latest time", known.note, noteEvery)
-    yield* every("The hardware id", known.seeHardware, "1 hour")
+      Effect.forkScoped(Effect.repeat(chore(what, work), Schedule.spaced(pause)))
+    yield* every("Reading the licence", known.read, readEvery)
+    yield* every("Noting the latest time", known.note, noteEvery)
+    yield* every("Reading the hardware id", known.seeHardware, "1 hour")
     return Context.make(LicenseKnown, known).pipe(Context.add(LicenseGate, gate(known)))
   }))

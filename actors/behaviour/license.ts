@@ -153,16 +153,16 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
   const { nodeId } = yield* NodeIdentity
   const server = makeLicenseServer(options.server)
   const install = installing(known)
+  const channels = Effect.map(cameras.count(), (now) => now.channels)
   // A count that cannot be had now must not hide the licence.
   const usage = Effect.all({
-    channels: Effect.orElseSucceed(Effect.map(cameras.count(), ({ channels }) => channels), () => 0),
-    sessions: Effect.orElseSucceed(presence.count(), () => 0),
+    channels: Effect.orElseSucceed(channels, () => null),
+    sessions: Effect.orElseSucceed(presence.count(), () => null),
   })
   const { statusOf, viewOf } = showing(usage)
   const view = (now: Known) => viewOf(now, [...known.keys().keys()], options.server !== null)
   const request = Effect.gen(function*() {
-    const { channels } = yield* usage
-    return yield* papers.request(known.hardware().hardwareId, channels)
+    return yield* papers.request(known.hardware().hardwareId, yield* channels)
   })
 
   const noted = <A, E extends { readonly message: string }, R>(work: Effect.Effect<A, E, R>) =>

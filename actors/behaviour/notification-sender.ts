@@ -23,6 +23,7 @@ import { Cause, Clock, Context, Effect, Latch, Layer, Random, Schedule } from "e
 import { answered } from "../store/answer.ts"
 import { type DueDelivery, type NewDelivery, NotificationDeliveriesStore } from "../store/notification-deliveries.ts"
 import { NotificationRulesStore } from "../store/notification-rules.ts"
+import { chore } from "./chore.ts"
 import { type Addressed, deliveriesOf, testEvent, webhookPlace } from "./notification-content.ts"
 import { makePeople } from "./notification-people.ts"
 import { makePushKeys } from "./notification-push.ts"
@@ -165,8 +166,8 @@ const make = Effect.fnUntraced(function*(options: SenderOptions) {
   const prune = Effect.gen(function*() {
     const beforeMs = (yield* Clock.currentTimeMillis) - ruleLimits.keptDays * 86_400_000
     yield* Effect.repeat(store.prune({ beforeMs, kept: ruleLimits.kept }), { while: (more) => more })
-  }).pipe(Effect.catchCause((cause) => Effect.logDebug("Pruning deliveries must wait", cause)))
-  yield* Effect.forkScoped(Effect.repeat(prune, Schedule.spaced("1 hour")))
+  })
+  yield* Effect.forkScoped(Effect.repeat(chore("Pruning deliveries", prune), Schedule.spaced("1 hour")))
 
   return {
     /** Something is due. */

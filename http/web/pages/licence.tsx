@@ -38,18 +38,18 @@ const Facts = ({ facts }: { readonly facts: ReadonlyArray<readonly [name: string
 const modes = { offline: "by a licence text", online: "by an activation code", key: "by a licence key" } as const
 
 const Usage = (
-  { limit, name, used }: { readonly name: string; readonly used: number; readonly limit: number | null },
+  { limit, name, used }: { readonly name: string; readonly used: number | null; readonly limit: number | null },
 ) => {
-  const share = limit === null || limit === 0 ? 0 : Math.min(100, used / limit * 100)
+  const share = used === null || limit === null || limit === 0 ? 0 : Math.min(100, used / limit * 100)
   return (
     <div>
       <div className="spread small">
         <span>{name}</span>
         <span className="number">
-          <b>{used}</b> {limit === null ? "in use, no limit" : `of ${limit}`}
+          <b>{used ?? "an unknown number"}</b> {limit === null ? "in use, no limit" : `of ${limit}`}
         </span>
       </div>
-      {limit !== null && (
+      {used !== null && limit !== null && (
         <div
           className={`meter ${share >= 100 ? "bad" : share >= 80 ? "warn" : ""}`}
           role="img"
