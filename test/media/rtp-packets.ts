@@ -1,4 +1,6 @@
 /** Hand-made RTP packets, for tests. */
+import type { UnitSink } from "#media/rtp/depacketiser.ts"
+import type { VideoParameters } from "#schema/media.ts"
 
 export interface PacketOptions {
   readonly sequence: number
@@ -70,3 +72,20 @@ export const lengthPrefixed = (nals: ReadonlyArray<Uint8Array>): Buffer =>
     length.writeUInt32BE(nal.length)
     return [length, nal]
   }))
+
+/** What came out of a depacketiser. */
+export interface Got {
+  readonly units: Array<
+    { readonly data: Buffer; readonly key: boolean; readonly ticks: number; readonly duration: number }
+  >
+  readonly parameters: Array<VideoParameters>
+  readonly losses: Array<number>
+}
+
+export const collect = () => {
+  const got: Got = { units: [], parameters: [], losses: [] }
+  const onUnit: UnitSink = (data, key, ticks, duration) => {
+    got.units.push({ data: Buffer.from(data), key, ticks, duration })
+  }
+  return { got, onUnit }
+}
