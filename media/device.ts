@@ -25,6 +25,7 @@ import type {
   VideoEncoderChange,
   VideoEncoderOptions,
 } from "#schema/camera-device.ts"
+import type { NewPresetTour, PresetTour, PtzConfiguration, PtzNode, TourOperation } from "#schema/camera-ptz.ts"
 import type { DriverKind } from "#schema/camera.ts"
 import type { InvalidInput } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted } from "effect"
@@ -58,6 +59,19 @@ export interface DevicePtz {
   readonly gotoHome: (profile: string | null) => Answer<void>
 }
 
+/** What moves, and tours that the camera runs by itself; `profile` as in {@link DevicePtz}. */
+export interface DeviceTours {
+  readonly nodes: Answer<ReadonlyArray<PtzNode>>
+  readonly configurations: Answer<ReadonlyArray<PtzConfiguration>>
+  /** Takes the limits off the profile's configuration, as far as its node goes; answers what it then is. */
+  readonly widen: (profile: string | null) => Answer<PtzConfiguration>
+  readonly tours: (profile: string | null) => Answer<ReadonlyArray<PresetTour>>
+  /** Answers the token. */
+  readonly createTour: (profile: string | null, tour: NewPresetTour) => Answer<string>
+  readonly removeTour: (profile: string | null, token: string) => Answer<void>
+  readonly operateTour: (profile: string | null, token: string, operation: TourOperation) => Answer<void>
+}
+
 export interface Device {
   readonly information: DeviceInformation
   /** What the device's clock is ahead of ours, in milliseconds. */
@@ -84,6 +98,7 @@ export interface Device {
   /** Checked against the options before the device is told; answers what the device then has. */
   readonly setImaging: (source: string, change: ImagingChange) => Answer<ImagingSettings, InvalidInput>
   readonly ptz: DevicePtz
+  readonly tours: DeviceTours
 }
 
 /** One camera family that has a protocol of its own. */

@@ -154,6 +154,36 @@ const moving = (api: Api, path: string, device: SimulatedDevice) =>
     assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, { velocity: { pan: 2 } })).status, 400)
   })
 
+/** Nodes, configurations, tours, and setting it all back. */
+const touring = (api: Api, path: string, device: SimulatedDevice) =>
+  Effect.gen(function*() {
+    const ptz = `${path}/ptz`
+    assert.deepInclude(items(yield* api.get(`${ptz}/nodes`))[0], { token: "node-1", homeSupported: true })
+    assert.deepInclude(items(yield* api.get(`${ptz}/configurations`))[0], { token: "ptz-1", defaultTimeoutMs: 65_500 })
+    const { body: { token: presetToken } } = yield* api.post(`${ptz}/presets`, { name: "Gate" })
+    const tour = { name: "Night", spots: [{ presetToken, staySeconds: 10 }] }
+    const made = yield* api.post(`${ptz}/tours`, tour)
+    assert.deepInclude(made, { status: 201, body: { token: made.body["token"], name: "Night" } })
+    const own = `${ptz}/tours/${String(made.body["token"])}`
+    assert.strictEqual((yield* api.post(`${own}/operate`, { operation: "start" })).status, 204)
+    assert.deepInclude(items(yield* api.get(`${ptz}/tours`))[0], { state: "touring", autoStart: false })
+    assert.strictEqual((yield* api.post(`${own}/operate`, { operation: "dance" })).status, 400)
+    assert.strictEqual((yield* api.post(`${ptz}/tours`, { ...tour, spots: [] })).status, 400)
+    assert.strictEqual((yield* api.remove(own)).status, 204)
+    assert.strictEqual((yield* api.remove(own)).body["code"], "camera_refused")
+    device.state.quirks.noTours = true
+    assert.strictEqual((yield* api.get(`${ptz}/tours`)).body["code"], "onvif_operation_unsupported")
+    device.state.quirks.noTours = false
+    assert.strictEqual((yield* api.post(`${ptz}/tours`, tour)).status, 201)
+    const kept = yield* api.post(`${ptz}/reset`, {})
+    assert.deepInclude(kept.body, { removedPresets: 0, removedTours: 0 })
+    assert.deepStrictEqual(device.state.limits, { panTilt: [-1, 1], zoom: [0, 1] })
+    assert.deepInclude((yield* api.post(`${ptz}/reset`, { presets: true, tours: true })).body, {
+      removedPresets: 1,
+      removedTours: 1,
+    })
+  })
+
 /** The picture within its options, the clock, a restart. */
 const picture = (api: Api, path: string, device: SimulatedDevice) =>
   Effect.gen(function*() {
@@ -192,6 +222,8 @@ const failing = (api: Api, path: string, device: SimulatedDevice) =>
     const any = (of: string) => [
       api.get(`${of}/capabilities`),
       api.get(`${of}/ptz/profiles`),
+      api.get(`${of}/ptz/nodes`),
+      api.get(`${of}/ptz/configurations`),
       api.get(`${of}/config/video/encoder`),
       api.get(`${of}/config/video/encoder/encoder-main`),
       api.get(`${of}/config/video/encoder/encoder-main/options`),
@@ -203,7 +235,13 @@ const failing = (api: Api, path: string, device: SimulatedDevice) =>
       api.put(`${of}/config/device/datetime`, { mode: "ntp" }),
       api.post(`${of}/config/device/reboot`, undefined),
     ]
+    const tour = { name: "a", spots: [{ presetToken: "a", staySeconds: 5 }] }
     const moves = [
+      api.post(`${ptz}/reset`, {}),
+      api.get(`${ptz}/tours`),
+      api.post(`${ptz}/tours`, tour),
+      api.remove(`${ptz}/tours/a`),
+      api.post(`${ptz}/tours/a/operate`, { operation: "start" }),
       api.post(`${ptz}/move/continuous`, { velocity: { pan: 1 } }),
       api.post(`${ptz}/move/absolute`, { position: { pan: 1 } }),
       api.post(`${ptz}/move/relative`, { translation: { pan: 1 } }),
@@ -309,6 +347,7 @@ it.live(
       yield* finding(api, String(made.body["id"]), device)
       yield* encoders(api, path, device)
       yield* moving(api, path, device)
+      yield* touring(api, path, device)
       yield* picture(api, path, device)
       yield* failing(api, path, device)
     }),

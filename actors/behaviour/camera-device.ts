@@ -21,6 +21,7 @@ import { entityId, parseEntityId } from "#schema/ownership.ts"
 import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
+import { ptzHandlers } from "./camera-ptz.ts"
 
 /** Shorter than the wait of whoever asks, so that the camera's own word comes first. */
 const handlerLimit = Duration.seconds(12)
@@ -99,21 +100,7 @@ const handlers = Effect.map(makeConnection, (on) =>
     Imaging: ({ payload }) => on("imaging", (device) => device.imaging(payload.source)),
     ImagingOptions: ({ payload }) => on("imaging", (device) => device.imagingOptions(payload.source)),
     SetImaging: ({ payload }) => on("imaging", (device) => device.setImaging(payload.source, payload.change)),
-    MoveContinuous: ({ payload: { profile, speed, timeoutMs } }) =>
-      on("moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs)),
-    MoveAbsolute: ({ payload: { position, profile, speed } }) =>
-      on("moving", ({ ptz }) => ptz.moveAbsolute(profile, position, speed)),
-    MoveRelative: ({ payload: { by, profile, speed } }) =>
-      on("moving", ({ ptz }) => ptz.moveRelative(profile, by, speed)),
-    StopMoving: ({ payload: { profile } }) => on("moving", ({ ptz }) => ptz.stop(profile)),
-    Status: ({ payload: { profile } }) => on("moving", ({ ptz }) => ptz.status(profile)),
-    Presets: ({ payload: { profile } }) => on("presets", ({ ptz }) => ptz.presets(profile)),
-    SetPreset: ({ payload: { name, profile, token } }) =>
-      on("presets", ({ ptz }) => ptz.setPreset(profile, name, token)),
-    RemovePreset: ({ payload: { profile, token } }) => on("presets", ({ ptz }) => ptz.removePreset(profile, token)),
-    GotoPreset: ({ payload: { profile, token } }) => on("presets", ({ ptz }) => ptz.gotoPreset(profile, token)),
-    SetHome: ({ payload: { profile } }) => on("a home position", ({ ptz }) => ptz.setHome(profile)),
-    GotoHome: ({ payload: { profile } }) => on("a home position", ({ ptz }) => ptz.gotoHome(profile)),
+    ...ptzHandlers(on),
   }))
 
 /** Calls of one camera run side by side; the driver lets them to the device one by one. */

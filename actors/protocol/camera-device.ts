@@ -16,9 +16,6 @@ import {
   ImagingOptions,
   ImagingSettings,
   MediaProfile,
-  PtzPreset,
-  PtzStatus,
-  PtzVector,
   VideoEncoder,
   VideoEncoderChange,
   VideoEncoderOptions,
@@ -30,11 +27,10 @@ import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
+import { ptzMessages } from "./camera-ptz.ts"
 
 const errors = [CameraNotFound, DependencyUnavailable, ...deviceErrors] as const
 const error = Schema.Union(errors)
-/** Token of a media profile; null: the first that can move. */
-const profile = Schema.NullOr(Schema.String)
 const token = Schema.String
 
 /** Entity id: `<slot>/<cameraId>`. */
@@ -59,21 +55,7 @@ export const CameraDeviceActor = Entity.make("CameraDevice", [
     success: ImagingSettings,
     error: Schema.Union([...errors, InvalidInput]),
   }),
-  Rpc.make("MoveContinuous", { payload: { profile, speed: PtzVector, timeoutMs: Schema.Int }, error }),
-  Rpc.make("MoveAbsolute", { payload: { profile, position: PtzVector, speed: Schema.NullOr(PtzVector) }, error }),
-  Rpc.make("MoveRelative", { payload: { profile, by: PtzVector, speed: Schema.NullOr(PtzVector) }, error }),
-  Rpc.make("StopMoving", { payload: { profile }, error }),
-  Rpc.make("Status", { payload: { profile }, success: PtzStatus, error }),
-  Rpc.make("Presets", { payload: { profile }, success: Schema.Array(PtzPreset), error }),
-  Rpc.make("SetPreset", {
-    payload: { profile, name: Schema.String, token: Schema.NullOr(token) },
-    success: token,
-    error,
-  }),
-  Rpc.make("RemovePreset", { payload: { profile, token }, error }),
-  Rpc.make("GotoPreset", { payload: { profile, token }, error }),
-  Rpc.make("SetHome", { payload: { profile }, error }),
-  Rpc.make("GotoHome", { payload: { profile }, error }),
+  ...ptzMessages,
 ]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
 
 /** What sends messages to one camera's entity. */

@@ -13,6 +13,7 @@ import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
+import { CameraPtzGroup } from "./camera-ptz.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
@@ -41,6 +42,7 @@ const groups = nightjar
   .add(CameraGroup)
   .add(CameraProxyGroup)
   .add(CameraDeviceGroup)
+  .add(CameraPtzGroup)
   .add(RecordGroup)
   .add(SearchGroup)
   .add(ReplayGroup)

@@ -7,6 +7,7 @@ import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
+import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -33,6 +34,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraHandlers,
   CameraProxyHandlers,
   CameraDeviceHandlers,
+  CameraPtzHandlers,
   RecordHandlers,
   SearchHandlers,
   ReplayHandlers,

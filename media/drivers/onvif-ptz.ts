@@ -35,20 +35,21 @@ const presetsShape = Schema.Union([
 ])
 const madeShape = Schema.Struct({ presetToken: Schema.String })
 
-export const onvifPtz = (
-  client: OnvifClient,
-  profiles: Effect.Effect<ReadonlyArray<MediaProfile>, DeviceError>,
-): DevicePtz => {
-  /** The profile's token; the first profile that can move, where none is named. */
-  const named = (operation: string, profile: string | null) =>
-    profile === null ?
-      Effect.flatMap(profiles, (all) => {
-        const able = all.find((one) => one.ptzToken !== null)
-        return able === undefined ?
-          Effect.fail(new OnvifOperationUnsupported({ operation, detail: "no profile of it can move" })) :
-          Effect.succeed(able.token)
-      }) :
-      Effect.succeed(profile)
+type Profiles = Effect.Effect<ReadonlyArray<MediaProfile>, DeviceError>
+
+/** The profile's token; the first profile that can move, where none is named. */
+export const namedProfile = (profiles: Profiles) => (operation: string, profile: string | null) =>
+  profile === null ?
+    Effect.flatMap(profiles, (all) => {
+      const able = all.find((one) => one.ptzToken !== null)
+      return able === undefined ?
+        Effect.fail(new OnvifOperationUnsupported({ operation, detail: "no profile of it can move" })) :
+        Effect.succeed(able.token)
+    }) :
+    Effect.succeed(profile)
+
+export const onvifPtz = (client: OnvifClient, profiles: Profiles): DevicePtz => {
+  const named = namedProfile(profiles)
   const call = <S extends Schema.Codec<unknown, unknown>>(
     operation: string,
     profile: string | null,

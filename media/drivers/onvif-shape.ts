@@ -284,17 +284,18 @@ export const servicesShape = Schema.Struct({
 export const uriShape = Schema.Struct({ mediaUri: Schema.Struct({ uri: text }) })
 export const uri2Shape = Schema.Struct({ uri: text })
 
-const vector = Schema.Struct({
+/** `tt:PTZVector`, `tt:PTZSpeed`. */
+export const vectorShape = Schema.Struct({
   panTilt: opt(filled(Schema.Struct({ $x: number, $y: number }))),
   zoom: opt(filled(Schema.Struct({ $x: number }))),
 })
-export const toPosition = (shape: typeof vector.Type) => ({
+export const toPosition = (shape: typeof vectorShape.Type) => ({
   pan: present(shape.panTilt)?.$x ?? null,
   tilt: present(shape.panTilt)?.$y ?? null,
   zoom: present(shape.zoom)?.$x ?? null,
 })
 const moveStatus = opt(filled(Schema.Struct({ panTilt: opt(text), zoom: opt(text) })))
 export const statusShape = Schema.Struct({
-  PTZStatus: Schema.Struct({ position: opt(filled(vector)), moveStatus, error: opt(text) }),
+  PTZStatus: Schema.Struct({ position: opt(filled(vectorShape)), moveStatus, error: opt(text) }),
 })
-export const presetShape = Schema.Struct({ $token: text, name: opt(text), PTZPosition: opt(filled(vector)) })
+export const presetShape = Schema.Struct({ $token: text, name: opt(text), PTZPosition: opt(filled(vectorShape)) })

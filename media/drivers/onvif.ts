@@ -16,6 +16,7 @@ import { onvifMedia } from "./onvif-media.ts"
 import { type ServiceName, serviceOf } from "./onvif-message.ts"
 import { onvifPtz } from "./onvif-ptz.ts"
 import { capabilitiesShape, informationShape, servicesShape } from "./onvif-shape.ts"
+import { onvifTours } from "./onvif-tour.ts"
 
 const pathOf = (address: string): string | null => {
   if (!URL.canParse(address.trim())) return null
@@ -149,6 +150,7 @@ const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Ef
     ...media,
     ...onvifDevice(client),
     ptz: onvifPtz(client, media.profiles),
+    tours: onvifTours(client, media.profiles),
   }
 })
 

@@ -15,6 +15,10 @@ export interface Quirks {
   /** GetServices is not known, as on devices from before it. */
   noServices: boolean
   noPtz: boolean
+  /** It moves, and keeps no tours. */
+  noTours: boolean
+  /** A tour is made, but its spots are refused. */
+  refusesSpots: boolean
   noImaging: boolean
   /** Waits so long before it answers. */
   slowMs: number
@@ -38,6 +42,8 @@ export const noQuirks: Quirks = {
   media2Broken: false,
   noServices: false,
   noPtz: false,
+  noTours: false,
+  refusesSpots: false,
   noImaging: false,
   slowMs: 0,
   hugeBytes: 0,

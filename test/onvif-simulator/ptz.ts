@@ -1,6 +1,7 @@
 /** PTZ of the simulated device: a position, a speed, presets and a home. */
 import { escape, invalid, type Part, type Request, unsupported } from "./soap.ts"
 import type { Position, State } from "./state.ts"
+import { setup, tours } from "./tours.ts"
 
 const clamped = (value: number, low: number) => Math.max(low, Math.min(1, value))
 
@@ -44,8 +45,11 @@ const moveOn = (state: State, body: Part): void => {
   state.movingUntilMs = state.nowMs() + seconds * 1000
 }
 
-export const ptz = (state: State, { body, operation }: Request): string => {
+export const ptz = (state: State, request: Request): string => {
+  const { body, operation } = request
   if (state.quirks.noPtz) throw unsupported(operation)
+  const set = setup(state, request)
+  if (set !== null) return set
   const profile = body.at("ProfileToken").text
   if (profile !== "main" && profile !== "sub") throw invalid("NoProfile", `Profile ${profile} does not exist`)
   switch (operation) {
@@ -96,6 +100,6 @@ export const ptz = (state: State, { body, operation }: Request): string => {
       state.position = { ...state.home }
       return ""
     default:
-      throw unsupported(operation)
+      return tours(state, request)
   }
 }

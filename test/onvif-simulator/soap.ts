@@ -23,6 +23,13 @@ export class Part {
     }
     return new Part(node)
   }
+  /** Every child of the name. */
+  all(name: string): ReadonlyArray<Part> {
+    const node = typeof this.#node === "object" && this.#node !== null ?
+      (this.#node as Record<string, unknown>)[name] :
+      undefined
+    return node === undefined ? [] : (Array.isArray(node) ? node : [node]).map((one) => new Part(one))
+  }
   get names(): ReadonlyArray<string> {
     return typeof this.#node === "object" && this.#node !== null ?
       Object.keys(this.#node).filter((name) => name !== "$" && name !== "_") :

@@ -18,6 +18,20 @@ export interface Preset {
   position: Position
 }
 
+export interface Tour {
+  readonly token: string
+  name: string
+  state: "Idle" | "Touring" | "Paused"
+  autoStart: string
+  spots: ReadonlyArray<{ readonly preset: string; readonly stay: string }>
+}
+
+/** Limits of the PTZ configuration: narrower than its node until somebody widens them. */
+export interface Limits {
+  panTilt: readonly [number, number]
+  zoom: readonly [number, number]
+}
+
 export class State {
   readonly options: DeviceOptions
   readonly quirks: Quirks
@@ -56,6 +70,9 @@ export class State {
   movingUntilMs = 0
   readonly presets: Array<Preset> = []
   presetCount = 0
+  readonly tours: Array<Tour> = []
+  tourCount = 0
+  readonly limits: Limits = { panTilt: [-0.5, 0.5], zoom: [0, 0.5] }
   readonly picture = { Brightness: 50, ColorSaturation: 50, Contrast: 50, Sharpness: 50, IrCutFilter: "AUTO" }
   clockMode = "Manual"
   timeZone = "UTC0"
