@@ -23,6 +23,7 @@ import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
 import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
@@ -177,7 +178,11 @@ const control = (settings: Settings) => {
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(
-      Layer.mergeAll(CameraBehaviour.layer, CameraDevice.layer.pipe(Layer.provide(OnvifDiscovery.layer))),
+      Layer.mergeAll(
+        CameraBehaviour.layer,
+        CameraBackup.layer,
+        CameraDevice.layer.pipe(Layer.provide(OnvifDiscovery.layer)),
+      ),
     ),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),

@@ -38,6 +38,15 @@ export const NewChannel = Schema.Struct({
 /** A channel with its streams as it is first written. */
 export type NewChannel = typeof NewChannel.Type
 
+export const CameraInformation = Schema.Struct({
+  manufacturer: Schema.NullOr(Schema.String),
+  model: Schema.NullOr(Schema.String),
+  firmware: Schema.NullOr(Schema.String),
+  serial: Schema.NullOr(Schema.String),
+})
+/** What a camera tells of itself. */
+export type CameraInformation = typeof CameraInformation.Type
+
 export const NewCamera = Schema.Struct({
   id: CameraId,
   homeNodeId: NodeId,
@@ -50,6 +59,9 @@ export const NewCamera = Schema.Struct({
   enabled: Schema.Boolean,
   username: Schema.NullOr(Schema.String),
   sealedPassword: Schema.NullOr(Schema.String),
+  /** Nodes of earlier versions do not send these two. */
+  tags: Schema.optionalKey(Schema.Array(Schema.String)),
+  information: Schema.optionalKey(CameraInformation),
   channels: Schema.Array(NewChannel),
 })
 /** A camera as it is first written, whole. */
@@ -59,6 +71,8 @@ export const CameraChange = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
   enabled: Schema.Boolean,
+  /** Left out, they stay. */
+  tags: Schema.optionalKey(Schema.Array(Schema.String)),
   username: Credential,
   sealedPassword: Credential,
 })

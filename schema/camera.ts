@@ -44,6 +44,10 @@ const Description = Schema.String.check(Schema.isMaxLength(2000))
 const UserName = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
 const Password = Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(512)))
 const Host = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(253), Schema.isPattern(/^[A-Za-z0-9.:_-]+$/))
+/** A word or a few that cameras are found by; at most {@link maxTags} a camera, each once. */
+const Tag = Schema.String.check(Schema.isTrimmed(), Schema.isMinLength(1), Schema.isMaxLength(40))
+export const maxTags = 32
+const Tags = Schema.Array(Tag).check(Schema.isMaxLength(maxTags), Schema.isUnique())
 const Port = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
 
 /** `rtsp://[user:password@]host[:port]/path?query`; the credentials are taken out and sealed before it is kept. */
@@ -103,6 +107,12 @@ export const Camera = Schema.Struct({
   enabled: Schema.Boolean,
   username: Schema.NullOr(Schema.String),
   hasPassword: Schema.Boolean,
+  tags: Schema.Array(Schema.String),
+  /** As the camera told them when it was added; null for families that do not. */
+  manufacturer: Schema.NullOr(Schema.String),
+  model: Schema.NullOr(Schema.String),
+  firmware: Schema.NullOr(Schema.String),
+  serial: Schema.NullOr(Schema.String),
   status: CameraStatus,
   /** One line for a person; empty while all is well. */
   reason: Schema.String,
@@ -151,6 +161,7 @@ export type ChannelUpdate = typeof ChannelUpdate.Type
 export const CameraCreate = Schema.Struct({
   name: Name,
   description: Schema.optionalKey(Description),
+  tags: Schema.optionalKey(Tags),
   driver: DriverKind,
   enabled: Schema.optionalKey(Schema.Boolean),
   username: Schema.optionalKey(Schema.NullOr(UserName)),
@@ -162,10 +173,11 @@ export const CameraCreate = Schema.Struct({
 })
 export type CameraCreate = typeof CameraCreate.Type
 
-/** A replacement, but a user name or password that is left out stays; `null` removes it. Channels and streams have operations of their own. */
+/** A replacement, but tags, a user name or a password that are left out stay; `null` removes the latter two. Channels and streams have operations of their own. */
 export const CameraUpdate = Schema.Struct({
   name: Name,
   description: Schema.optionalKey(Description),
+  tags: Schema.optionalKey(Tags),
   enabled: Schema.optionalKey(Schema.Boolean),
   username: Schema.optionalKey(Schema.NullOr(UserName)),
   password: Schema.optionalKey(Schema.NullOr(Password)),
@@ -176,8 +188,10 @@ export const CameraFilter = Schema.Struct({
   status: Schema.optionalKey(CameraStatus),
   driver: Schema.optionalKey(DriverKind),
   enabled: Schema.optionalKey(Schema.Boolean),
-  /** Part of the name, the description or a source URL's host, in any case of letters. */
+  /** Words that must all be found: in the name, the description, an address, the maker, the model, the serial number or a tag. */
   text: Schema.optionalKey(Schema.String),
+  /** A whole tag. */
+  tag: Schema.optionalKey(Schema.String),
 })
 export type CameraFilter = typeof CameraFilter.Type
 

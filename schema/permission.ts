@@ -48,6 +48,7 @@ export const permissionDefinitions = {
   "camera:write": of("camera", "Add, change, reorder and delete cameras, channels and streams"),
   "camera:ptz": of("camera", "Move cameras, and set their presets and home positions"),
   "camera:live": of("camera", "Watch live pictures"),
+  "camera:backup": of("camera", "Export cameras with their passwords, sealed under a passphrase"),
   "recording:read": of("camera", "See recordings, their state and their storage use"),
   "recording:write": of("camera", "Create, change, start, stop and delete recordings"),
   "recording:search": of("camera", "Search timelines, calendars and events"),

@@ -224,6 +224,7 @@ describe("the HTTP interface", () => {
       "POST audit.claim": "none",
       "POST permission.check": "none",
       "POST camera.refreshStreamToken": "none",
+      "GET cameraBackup.exportCameras": "export",
       "POST cameraDevice.discoverCameras": "none",
       "POST replay.uri": "view",
     })

@@ -7,6 +7,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -129,6 +130,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Cameras),
   unaskedService(StreamAccess),
   unaskedService(CameraDevices),
+  unaskedService(CameraBackups),
   unaskedService(Recordings),
   unaskedService(IndexRebuilds),
   unaskedService(Search),

@@ -6,10 +6,12 @@
  * 2. Finding ends within {@link findLimit}, whatever the device does.
  */
 import { DeviceDrivers } from "#media/device.ts"
+import type { CameraInformation } from "#schema/camera-change.ts"
 import {
   CameraUnreachable,
   type DeviceEndpoint,
   type DeviceError,
+  type DeviceInformation,
   type FoundChannel,
   OnvifOperationUnsupported,
 } from "#schema/camera-device.ts"
@@ -27,7 +29,19 @@ const defaultPort = 80
 export interface Found {
   readonly endpoint: DeviceEndpoint
   readonly channels: ReadonlyArray<ChannelCreate>
+  readonly information: CameraInformation
 }
+
+/** Longest text that is kept of what a device tells of itself. */
+const longestTold = 120
+const told = (text: string): string | null => text.trim().slice(0, longestTold) || null
+
+const informationOf = (device: DeviceInformation): CameraInformation => ({
+  manufacturer: told(device.manufacturer),
+  model: told(device.model),
+  firmware: told(device.firmwareVersion),
+  serial: told(device.serialNumber),
+})
 
 const toChannel = ({ name, streams }: FoundChannel): ChannelCreate => ({
   ...(name === null ? {} : { name }),
@@ -61,7 +75,11 @@ export const findCamera = Effect.fn("Cameras.find")(
       const detail = "none of its profiles is in H.264 or H.265"
       return yield* new OnvifOperationUnsupported({ operation: "streams that can be recorded", detail })
     }
-    return { endpoint, channels: found.slice(0, maxChannels).map(toChannel) }
+    return {
+      endpoint,
+      information: informationOf(device.information),
+      channels: found.slice(0, maxChannels).map(toChannel),
+    }
   },
   Effect.timeoutOrElse({
     duration: findLimit,

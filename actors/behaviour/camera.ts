@@ -195,8 +195,8 @@ const make = Effect.gen(function*() {
     Effect.flatMap(store.count(), (now) => gate.mayAddChannels(now.channels, adding))
 
   const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
-    const { channels, endpoint } = input.driver === "rtsp" ?
-      { channels: yield* checked(input), endpoint: null } :
+    const { channels, endpoint, information } = input.driver === "rtsp" ?
+      { channels: yield* checked(input), endpoint: null, information: null } :
       yield* findCamera(input).pipe(Effect.provideService(DeviceDrivers, drivers))
     yield* mayAddChannels(channels.length)
     const id = CameraId.make(yield* uuid7)
@@ -213,6 +213,8 @@ const make = Effect.gen(function*() {
         enabled: input.enabled ?? true,
         username: input.username ?? null,
         sealedPassword: yield* sealed(cameraSecret(id), input.password),
+        tags: input.tags ?? [],
+        ...(information === null ? {} : { information }),
         channels: yield* Effect.forEach(channels, newChannel),
       },
     }))
@@ -223,6 +225,7 @@ const make = Effect.gen(function*() {
       name: input.name,
       description: input.description ?? "",
       enabled: input.enabled ?? true,
+      ...(input.tags === undefined ? {} : { tags: input.tags }),
       ...(yield* changed(cameraSecret(id), input)),
     }
     return yield* ask(client.Update({ id, change, ifMatch }))

@@ -16,7 +16,13 @@ import {
   type StreamRow,
 } from "./camera-rows.ts"
 
-/** Conditions of a list; `strpos` rather than LIKE, so that nothing in the text is a pattern. */
+/** More words than that narrow no further. */
+const mostWords = 8
+
+/** A pattern of LIKE that finds the word wherever it stands; nothing in the word is a pattern. */
+const containing = (word: string) => `%${word.replaceAll(/[\\%_]/g, "\\$&")}%`
+
+/** Conditions of a list. */
 const conditions = (
   sql: SqlClient.SqlClient,
   filter: CameraFilter,
@@ -27,15 +33,10 @@ const conditions = (
   ...(filter.status === undefined ? [] : [sql`status = ${filter.status}`]),
   ...(filter.driver === undefined ? [] : [sql`driver = ${filter.driver}`]),
   ...(filter.enabled === undefined ? [] : [sql`enabled = ${filter.enabled}`]),
-  ...(filter.text === undefined ? [] : [sql`(
-    strpos(lower(name), lower(${filter.text})) > 0
-    OR strpos(lower(description), lower(${filter.text})) > 0
-    OR EXISTS (
-      SELECT 1 FROM camera_stream
-      WHERE camera_stream.camera_id = camera.id
-        AND strpos(lower(split_part(source_url, '/', 3)), lower(${filter.text})) > 0
-    )
-  )`]),
+  ...(filter.tag === undefined ? [] : [sql`tags @> ARRAY[${filter.tag}]::text[]`]),
+  ...(filter.text ?? "").split(/\s+/).filter((word) => word !== "").slice(0, mostWords).map((word) =>
+    sql`search_text LIKE lower(${containing(word)})`
+  ),
   ...(within === "all" ? [] : [sql`id IN (
     SELECT unnest(${[...within.camera]}::uuid[])
     UNION SELECT camera_id FROM camera_channel WHERE camera_channel.id = ANY (${[...within.channel]}::uuid[])
@@ -111,6 +112,16 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
         sql<EndpointRow>`
           SELECT driver, host, port, username, sealed_password AS "sealedPassword" FROM camera WHERE id = ${id}`,
         ([row]) => row ?? null,
+      )),
+    secrets: (ids: ReadonlyArray<CameraId>) =>
+      answered(Effect.map(
+        sql<{ readonly id: string; readonly sealed: string }>`
+          SELECT id, sealed_password AS sealed FROM camera
+          WHERE id = ANY (${[...ids]}::uuid[]) AND sealed_password IS NOT NULL
+          UNION ALL
+          SELECT id, sealed_password FROM camera_stream
+          WHERE camera_id = ANY (${[...ids]}::uuid[]) AND sealed_password IS NOT NULL`,
+        (rows): ReadonlyMap<string, string> => new Map(rows.map(({ id, sealed }) => [id, sealed])),
       )),
     atHosts: (hosts: ReadonlyArray<string>) =>
       answered(sql<{ readonly id: CameraId; readonly host: string; readonly port: number }>`

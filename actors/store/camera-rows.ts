@@ -36,6 +36,11 @@ export interface CameraRow extends Written {
   readonly enabled: boolean
   readonly username: string | null
   readonly sealed_password: string | null
+  readonly tags: ReadonlyArray<string>
+  readonly manufacturer: string | null
+  readonly model: string | null
+  readonly firmware: string | null
+  readonly serial: string | null
   readonly position: number
   readonly status: CameraStatus
   readonly reason: string
@@ -137,6 +142,11 @@ export const assemble = (rows: {
       enabled: row.enabled,
       username: row.username,
       hasPassword: row.sealed_password !== null,
+      tags: row.tags,
+      manufacturer: row.manufacturer,
+      model: row.model,
+      firmware: row.firmware,
+      serial: row.serial,
       ...statusOf(channels.flatMap((channel) => channel.streams)),
       position: row.position,
       homeNodeId: row.home_node_id,

@@ -1,5 +1,12 @@
 /** Writing cameras: see `camera.ts`. */
-import type { CameraChange, NewCamera, NewChannel, NewStream, StreamChange } from "#schema/camera-change.ts"
+import type {
+  CameraChange,
+  CameraInformation,
+  NewCamera,
+  NewChannel,
+  NewStream,
+  StreamChange,
+} from "#schema/camera-change.ts"
 import {
   CameraNotFound,
   ChannelNotFound,
@@ -25,6 +32,8 @@ const recordingConstraint = "recording_source"
 
 /** Observations written by one statement: streams of some 250 cameras; more go in several. */
 const observationBatch = 500
+
+const nothingTold: CameraInformation = { manufacturer: null, model: null, firmware: null, serial: null }
 
 const matching = (ifMatch: number | null, version: number) =>
   ifMatch === null || ifMatch === version ?
@@ -72,7 +81,9 @@ const statements = (sql: SqlClient.SqlClient) => {
     })
   const touchCamera = (id: CameraId, nowMs: EpochMs) =>
     Effect.andThen(
-      sql`UPDATE camera SET version = version + 1, updated_at = ${new Date(nowMs)} WHERE id = ${id}`,
+      sql`
+        UPDATE camera SET version = version + 1, updated_at = ${new Date(nowMs)}, search_text = camera_search_text(id)
+        WHERE id = ${id}`,
       refreshStatus(id),
     )
   const insertStream = (nowMs: EpochMs, cameraId: CameraId, channelId: ChannelId, stream: NewStream) =>
@@ -116,18 +127,21 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
         const now = new Date(writer.nowMs)
         // One that is recreated from its footage is as old as it was.
         const made = new Date(uuid7Time(camera.id))
+        const told = camera.information ?? nothingTold
         yield* sql`
         INSERT INTO camera (id, slot, home_node_id, name, description, driver, host, port, enabled, username,
-          sealed_password, position, status, reason, created_at, updated_at, version)
+          sealed_password, tags, manufacturer, model, firmware, serial, position, status, reason, created_at, updated_at, version)
         SELECT ${camera.id}::text::uuid, ${writer.slot}, ${camera.homeNodeId}::text::uuid, ${camera.name},
           ${camera.description}, ${camera.driver}, ${camera.host}::text, ${camera.port}::integer, ${camera.enabled},
-          ${camera.username}, ${camera.sealedPassword},
+          ${camera.username}, ${camera.sealedPassword}, ${[...(camera.tags ?? [])]}::text[], ${told.manufacturer}::text,
+          ${told.model}::text, ${told.firmware}::text, ${told.serial}::text,
           coalesce(max(position) + 1, 0), 'registered', '', ${made}, ${now}, 1 FROM camera`
         yield* Effect.forEach(
           camera.channels,
           (channel, index) => parts.insertChannel(writer.nowMs, camera.id, channel, index + 1),
           { discard: true },
         )
+        yield* sql`UPDATE camera SET search_text = camera_search_text(id) WHERE id = ${camera.id}`
         yield* parts.refreshStatus(camera.id)
       }),
     ),
@@ -139,6 +153,7 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
         yield* sql`
         UPDATE camera SET name = ${change.name}, description = ${change.description}, enabled = ${change.enabled}
         WHERE id = ${id}`
+        if (change.tags !== undefined) yield* sql`UPDATE camera SET tags = ${[...change.tags]}::text[] WHERE id = ${id}`
         if (change.username !== undefined) yield* sql`UPDATE camera SET username = ${change.username} WHERE id = ${id}`
         if (change.sealedPassword !== undefined) {
           yield* sql`UPDATE camera SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`

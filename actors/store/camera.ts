@@ -58,6 +58,8 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly missing: (cameras: ReadonlyArray<CameraId>, channels: ReadonlyArray<ChannelId>) => Read<ReadonlySet<string>>
   /** How the camera itself is asked, its secret sealed. */
   readonly endpoint: (id: CameraId) => Read<EndpointRow | null>
+  /** The sealed passwords of these cameras and of their streams, by their ids. */
+  readonly secrets: (ids: ReadonlyArray<CameraId>) => Read<ReadonlyMap<string, string>>
   /** Cameras that are asked at one of these hosts. */
   readonly atHosts: (
     hosts: ReadonlyArray<string>,

@@ -11,6 +11,7 @@ import { NetworkGroup } from "./auth-network.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
+import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
@@ -40,6 +41,7 @@ const groups = nightjar
   .add(LicenseGroup)
   .add(NotificationRulesGroup)
   .add(CameraGroup)
+  .add(CameraBackupGroup)
   .add(CameraProxyGroup)
   .add(CameraDeviceGroup)
   .add(CameraPtzGroup)

@@ -71,11 +71,19 @@ const onCameras = [
     ),
   ),
   HttpApiEndpoint.get("searchCameras", `${base}/cameras/search`, {
-    query: { ...pageQuery, q: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(200)) },
+    query: {
+      ...pageQuery,
+      q: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(200))),
+      tag: Schema.optionalKey(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(40))),
+    },
     success: Cameras,
     error: problems(InvalidCursor),
   }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(
-    doc("Search cameras", "`q`: a part of the name, the description or a source URL's host, in any case of letters."),
+    doc(
+      "Search cameras",
+      "`q`: words that must all be found, each as a part of the name, the description, an address, the maker, the model, the serial " +
+        "number or a tag, in any case of letters. `tag`: a whole tag.",
+    ),
   ),
   HttpApiEndpoint.get("camerasByStatus", `${base}/cameras/status/:status`, {
     params: { status: CameraStatus },
@@ -107,8 +115,8 @@ const onCamera = [
   }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
     doc(
       "Update a camera",
-      "Replaces; but a user name or password that is left out stays, and `null` removes it. Channels and streams have " +
-        "operations of their own.",
+      "Replaces; but tags, a user name or a password that are left out stay, and `null` removes the latter two. Channels and " +
+        "streams have operations of their own.",
     ),
   ),
   HttpApiEndpoint.delete("deleteCamera", `${base}/cameras/:id`, {

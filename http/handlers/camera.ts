@@ -45,7 +45,11 @@ export const CameraHandlers = HttpApiBuilder.group(
         "addCamera",
         ({ payload }) => Effect.map(cameras.create(payload), (made) => createdAt(`${base}/cameras/${made.id}`, made)),
       )
-      .handle("searchCameras", ({ query }) => list({ text: query.q }, query))
+      .handle("searchCameras", ({ query }) =>
+        list({
+          ...(query.q === undefined ? {} : { text: query.q }),
+          ...(query.tag === undefined ? {} : { tag: query.tag }),
+        }, query))
       .handle("camerasByStatus", ({ params, query }) => list({ status: params.status }, query))
       .handle("reorderCameras", ({ payload }) => cameras.reorder(payload.ids))
       .handle("camera", ({ params }) => Effect.map(seen(params.id), withVersion))

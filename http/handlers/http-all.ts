@@ -5,6 +5,7 @@ import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
+import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
@@ -32,6 +33,7 @@ export const AllHandlers = Layer.mergeAll(
   LicenseHandlers,
   NotificationRulesHandlers,
   CameraHandlers,
+  CameraBackupHandlers,
   CameraProxyHandlers,
   CameraDeviceHandlers,
   CameraPtzHandlers,

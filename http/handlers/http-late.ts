@@ -9,6 +9,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
+import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -41,6 +42,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Push),
   lateLayer(Cameras),
   lateLayer(CameraDevices),
+  lateLayer(CameraBackups),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
   lateLayer(IndexRebuilds),

@@ -1,0 +1,39 @@
+/**
+ * What cameras are found by (tags, maker and model, one text that is searched), phones that publish, and work on many cameras at once.
+ *
+ * Where PostgreSQL has trigrams (`pg_trgm`, which a database's owner may create) the search uses an index of them; where it has not,
+ * one narrow column of each camera is read, which is slower and gives the same.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+export default Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    ALTER TABLE camera
+      ADD COLUMN tags text[] NOT NULL DEFAULT '{}',
+      ADD COLUMN manufacturer text,
+      ADD COLUMN model text,
+      ADD COLUMN firmware text,
+      ADD COLUMN serial text,
+      ADD COLUMN search_text text NOT NULL DEFAULT ''`
+  // Lines, so that nothing is found across two of them.
+  yield* sql`
+    CREATE FUNCTION camera_search_text(camera_id uuid) RETURNS text LANGUAGE sql STABLE AS $$
+      SELECT lower(concat_ws(E'\n', c.name, c.description, c.host || ':' || c.port, c.manufacturer, c.model, c.serial,
+        nullif(array_to_string(c.tags, E'\n'), ''),
+        (SELECT string_agg(DISTINCT split_part(s.source_url, '/', 3), E'\n') FROM camera_stream s WHERE s.camera_id = c.id)))
+      FROM camera c WHERE c.id = $1
+    $$`
+  yield* sql`UPDATE camera SET search_text = camera_search_text(id)`
+  yield* sql`CREATE INDEX camera_tags ON camera USING gin (tags)`
+  yield* sql`CREATE INDEX camera_status ON camera (status, position, id)`
+  yield* sql`
+    DO $$
+    BEGIN
+      CREATE EXTENSION IF NOT EXISTS pg_trgm;
+      CREATE INDEX camera_search ON camera USING gin (search_text gin_trgm_ops);
+    EXCEPTION WHEN OTHERS THEN
+      RAISE NOTICE 'Cameras are searched without an index of trigrams: %', SQLERRM;
+    END $$`
+})
