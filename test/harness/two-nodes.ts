@@ -1,0 +1,51 @@
+/** Two nodes of one cluster on one PostgreSQL, for all tests of a file: real processes that share a signing key and a database. */
+import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll } from "vitest"
+import { makeNode, type NodeProcess } from "./node-process.ts"
+
+export const administratorPassword = "correct horse battery"
+
+/** There from the first test on. */
+export interface TwoNodes {
+  readonly here: NodeProcess
+  readonly there: NodeProcess
+  /** Of their database. */
+  readonly url: Redacted.Redacted
+}
+
+/** Starts them before the file's tests, and ends everything after them. */
+export const startTwoNodes = (): TwoNodes => {
+  const folder = mkdtempSync(join(tmpdir(), "nightjar-two-nodes-"))
+  const scope = Effect.runSync(Scope.make())
+  const cluster: { here?: NodeProcess; there?: NodeProcess; url?: Redacted.Redacted } = {}
+
+  beforeAll(async () => {
+    const data = join(folder, "postgres")
+    const postgres = await Effect.runPromise(
+      Layer.buildWithScope(postgresLayer({ dataFolder: data, copies: join(folder, "copies") }), scope).pipe(
+        Effect.provide(Logger.layer([])),
+      ),
+    )
+    cluster.url = await Effect.runPromise(Context.get(postgres, EmbeddedPostgres).url)
+    const settings = {
+      NIGHTJAR_DATABASE_URL: Redacted.value(cluster.url),
+      NIGHTJAR_ADMIN_PASSWORD: administratorPassword,
+    }
+    cluster.here = await makeNode(join(folder, "here"), settings)
+    cluster.there = await makeNode(join(folder, "there"), settings)
+    await cluster.here.start()
+    await cluster.there.start()
+  }, 120_000)
+
+  afterAll(async () => {
+    await Promise.all([cluster.here?.stop(), cluster.there?.stop()])
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  return cluster as TwoNodes
+}
