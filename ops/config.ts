@@ -7,13 +7,36 @@
  * 2. A bad value stops the start with one line that names the variable; the value of a secret is never in it.
  * 3. Layers take typed options made from {@link Settings}; none of them reads the environment.
  */
-import { isLoopback, networkOf } from "#schema/auth-network.ts"
+import type { IceServer } from "#media/webrtc.ts"
+import { isLoopback } from "#schema/auth-network.ts"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { hostname } from "node:os"
-import { isAbsolute, join, resolve } from "node:path"
-
-/** How a text becomes a value, or why it does not. */
-type Reader<A> = (text: string) => Result.Result<A, string>
+import { join } from "node:path"
+import {
+  absolute,
+  additionalHosts,
+  adminPassword,
+  anything,
+  contact,
+  filled,
+  flag,
+  folders,
+  type FolderSetting,
+  gib,
+  iceServers,
+  integer,
+  interfaceNames,
+  masterKey,
+  networks,
+  optionalPath,
+  origins,
+  portRange,
+  postgresUrl,
+  type Reader,
+  secretOf,
+  serverUrl,
+  word,
+} from "./config-readers.ts"
 
 interface Setting<A> {
   readonly name: `NIGHTJAR_${string}`
@@ -23,102 +46,6 @@ interface Setting<A> {
   readonly read: Reader<A>
   readonly secret: boolean
 }
-
-const fits = <A>(schema: Schema.Decoder<A>, expected: string): Reader<A> => (text) =>
-  Result.mapError(Schema.decodeUnknownResult(schema)(text), () => `expected ${expected}`)
-
-const integer = (minimum: number, maximum: number, unit: string): Reader<number> => (text) => {
-  const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
-  return value >= minimum && value <= maximum ?
-    Result.succeed(value) :
-    Result.fail(`expected a whole number from ${minimum} to ${maximum}${unit === "" ? "" : ` (${unit})`}`)
-}
-
-const word = <const L extends ReadonlyArray<string>>(...words: L): Reader<L[number]> =>
-  fits(Schema.Literals(words), `one of ${words.join(", ")}`)
-
-const flag: Reader<boolean> = (text) =>
-  text === "true" || text === "false" ? Result.succeed(text === "true") : Result.fail("expected true or false")
-
-const filled = (expected: string): Reader<string> => (text) =>
-  text.trim() === "" ? Result.fail(`expected ${expected}`) : Result.succeed(text)
-
-const secretOf = (check: (text: string) => string | null): Reader<Redacted.Redacted | null> => (text) => {
-  if (text === "") return Result.succeed(null)
-  const problem = check(text)
-  return problem === null ? Result.succeed(Redacted.make(text)) : Result.fail(problem)
-}
-
-const postgresUrl = (text: string): string | null =>
-  URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol) ?
-    null :
-    "expected postgres://user:password@host:port/database"
-
-const absolute = (path: string): string => isAbsolute(path) ? path : resolve(path)
-
-const optionalPath: Reader<string | null> = (text) => Result.succeed(text.trim() === "" ? null : absolute(text.trim()))
-
-/** `https:`, or `http:` to this machine, where nobody listens in between. */
-const serverUrl: Reader<string | null> = (text) => {
-  if (text === "") return Result.succeed(null)
-  const url = URL.canParse(text) ? new URL(text) : null
-  const loopback = url !== null && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname)
-  const secure = url?.protocol === "https:" || (url?.protocol === "http:" && loopback)
-  return url !== null && secure && url.username === "" && url.search === "" && url.hash === "" ?
-    Result.succeed(url.href) :
-    Result.fail("expected https://host[:port][/path]; http only for this machine")
-}
-
-const contact: Reader<string> = (text) =>
-  /^mailto:[^\s@]+@[^\s@]+$/.test(text) || (URL.canParse(text) && new URL(text).protocol === "https:") ?
-    Result.succeed(text) :
-    Result.fail("expected mailto:somebody@example.com or an https address")
-
-const masterKey = (text: string): string | null =>
-  Buffer.from(text, "base64").length === 32 ? null : "expected 32 bytes in base64 (openssl rand -base64 32)"
-
-const adminPassword = (text: string): string | null =>
-  text.length >= 10 && text.length <= 256 ? null : "expected 10 to 256 characters"
-
-/** A storage folder: `name=path` or `name=path:floor`, the floor in GiB that stays free on its disk. */
-export interface FolderSetting {
-  readonly name: string
-  readonly path: string
-  readonly floorBytes: number
-}
-
-const gib = 1 << 30
-const folderPattern = /^([a-z0-9][a-z0-9-]{0,31})=([^:]+?)(?::(\d+(?:\.\d+)?))?$/
-
-const folders: Reader<ReadonlyArray<FolderSetting>> = (text) => {
-  const found: Array<FolderSetting> = []
-  for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
-    const match = folderPattern.exec(part)
-    if (match === null) return Result.fail("expected name=/path[:floor in GiB], several separated by commas")
-    const [, name, path, floor] = match
-    if (found.some((folder) => folder.name === name)) return Result.fail(`the name ${name} stands twice`)
-    found.push({ name: name!, path: path!, floorBytes: Math.round(Number(floor ?? "1") * gib) })
-  }
-  return Result.succeed(found)
-}
-
-const networks: Reader<ReadonlyArray<string>> = (text) => {
-  const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
-  const wrong = parts.find((part) => networkOf(part) === null)
-  return wrong === undefined ?
-    Result.succeed(parts) :
-    Result.fail(`expected addresses or networks such as 10.0.0.0/8, separated by commas; ${wrong} is none`)
-}
-
-const origins: Reader<ReadonlyArray<string>> = (text) => {
-  const parts = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
-  const wrong = parts.find((part) => !URL.canParse(part) || new URL(part).origin !== part)
-  return wrong === undefined ?
-    Result.succeed(parts) :
-    Result.fail(`expected origins such as https://wall.example.org, separated by commas; ${wrong} is none`)
-}
-
-const anything: Reader<string> = (text) => Result.succeed(text)
 
 const setting = <A>(
   name: Setting<A>["name"],
@@ -180,6 +107,31 @@ const settings = {
     "",
     secretOf(adminPassword),
     "Password of NIGHTJAR_RTSP_USER; without one that user does not exist",
+    true,
+  ),
+  webrtcPorts: setting(
+    "NIGHTJAR_WEBRTC_UDP_PORTS",
+    "8555-8575",
+    portRange,
+    "UDP port of WebRTC, which all browsers share: the first of the range that is free; 0 takes any",
+  ),
+  webrtcInterfaces: setting(
+    "NIGHTJAR_ICE_INTERFACES",
+    "",
+    interfaceNames,
+    "Interfaces that WebRTC listens on; those of NIGHTJAR_HTTP_HOST if empty",
+  ),
+  webrtcAdditionalHosts: setting(
+    "NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS",
+    "",
+    additionalHosts,
+    "Addresses that WebRTC is reached by from outside, such as that of a router which forwards its UDP port",
+  ),
+  iceServers: setting(
+    "NIGHTJAR_ICE_SERVERS",
+    "",
+    iceServers,
+    "STUN and TURN servers that browsers are told of: stun:host:port, turn:user:password@host:port; none if empty",
     true,
   ),
   adminPassword: setting(
@@ -396,8 +348,11 @@ const shown = (value: unknown): string => {
   if (value === null) return ""
   if (Redacted.isRedacted(value)) return "set"
   if (!Array.isArray(value)) return String(value)
-  return (value as ReadonlyArray<FolderSetting | string>)
-    .map((one) => typeof one === "string" ? one : `${one.name}=${one.path}:${one.floorBytes / gib}`).join(",")
+  const parts = value as ReadonlyArray<FolderSetting | IceServer | string | number>
+  return parts.map((one) => {
+    if (typeof one !== "object") return String(one)
+    return "url" in one ? one.url : `${one.name}=${one.path}:${one.floorBytes / gib}`
+  }).join(typeof parts[0] === "number" ? "-" : ",")
 }
 
 /** Every setting with its meaning, default and the value in force. */

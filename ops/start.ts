@@ -76,6 +76,7 @@ import * as Hls from "#media/hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
+import * as WebRtc from "#media/webrtc/live.ts"
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
 import { Console, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { HttpServer } from "effect/http"
@@ -103,10 +104,20 @@ const storage = (settings: Settings) =>
     queueBytes: settings.writeQueueMiB << 20,
   })
 
+const webRtc = (settings: Settings) =>
+  WebRtc.layer({
+    interfaces: settings.webrtcInterfaces,
+    httpHost: settings.httpHost,
+    ports: settings.webrtcPorts,
+    additionalHosts: settings.webrtcAdditionalHosts,
+    iceServers: settings.iceServers,
+  })
+
 /** (a) what captures and stores; needs no database. */
 const recorder = (settings: Settings) =>
   EventSources.layer({ nodeName: settings.nodeName, toldPath: `${settings.dataDir}/told.json` }).pipe(
     Layer.provideMerge(capture(settings)),
+    Layer.provideMerge(webRtc(settings)),
   )
 
 const capture = (settings: Settings) =>

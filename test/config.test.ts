@@ -26,6 +26,10 @@ describe("settings", () => {
     ["NIGHTJAR_STORAGE", "a=/x,a=/y"],
     ["NIGHTJAR_DATA_DIR", ""],
     ["NIGHTJAR_HTP_PORT", "8080"],
+    ["NIGHTJAR_WEBRTC_UDP_PORTS", "8575-8555"],
+    ["NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS", "http://example.org/"],
+    ["NIGHTJAR_ICE_SERVERS", "turn:me:sekrit@"],
+    ["NIGHTJAR_ICE_SERVERS", "turn:relay.example.org"],
   ])("name the bad variable %s without its value", ([name, value]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(readSettings({ [name]: value }))
@@ -42,6 +46,24 @@ describe("settings", () => {
         { name: "fast", path: "/mnt/a", floorBytes: 1 << 29 },
         { name: "slow", path: "/mnt/b", floorBytes: 1 << 30 },
       ])
+    }))
+
+  it.effect("read what browsers are told of", () =>
+    Effect.gen(function*() {
+      const environment = {
+        NIGHTJAR_ICE_SERVERS: "stun:stun.example.org:3478, turn:me:s%40crit@relay.example.org:3478?transport=udp",
+        NIGHTJAR_WEBRTC_UDP_PORTS: "9000",
+        NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS: "203.0.113.7:9001,[2001:db8::1]:9,nvr.example.org,2001:db8::2",
+      }
+      const { iceServers, webrtcAdditionalHosts, webrtcPorts } = yield* readSettings(environment)
+      assert.deepStrictEqual(iceServers.map(({ url, username }) => [url, username]), [
+        ["stun:stun.example.org:3478", null],
+        ["turn:relay.example.org:3478?transport=udp", "me"],
+      ])
+      assert.strictEqual(Redacted.value(iceServers[1]!.credential!), "s@crit")
+      assert.deepStrictEqual(webrtcPorts, [9000, 9000])
+      assert.strictEqual(webrtcAdditionalHosts.length, 4)
+      assert.notInclude(JSON.stringify(yield* describeSettings(environment)), "crit")
     }))
 
   it.effect("keep secrets redacted and undescribed", () =>

@@ -1,0 +1,122 @@
+/**
+ * All peers of the node on its sockets: who a datagram is for, and who has waited for too long.
+ *
+ * Invariants
+ * 1. At most {@link maxPeers}; at most {@link maxConnecting} that have not connected, of which the oldest goes when another comes.
+ * 2. Nothing that the network says makes it throw.
+ */
+import type { RemoteInfo } from "node:dgram"
+import type { WebRtcPeer } from "../webrtc.ts"
+import { answerText, type HostCandidate, type Taken } from "./answer.ts"
+import type { DtlsIdentity } from "./dtls.ts"
+import { judgeFragment } from "./fragment.ts"
+import type { Offer } from "./offer.ts"
+import { pathKey, Peer, type PeerEvents } from "./peer.ts"
+import type { Port } from "./ports.ts"
+import { isStun, parseBindingRequest } from "./stun.ts"
+
+export const maxPeers = 512
+/** Enough for a wall that is opened at once. */
+const maxConnecting = 128
+
+/** What listens. */
+export interface Listening {
+  readonly ports: ReadonlyArray<Port>
+  readonly identity: DtlsIdentity
+  readonly candidates: ReadonlyArray<HostCandidate>
+}
+
+export interface Opened {
+  readonly peer: Peer
+  readonly answer: string
+}
+
+/** A peer as those see it who asked for it. */
+export const outside = (peer: Peer, answer: string, offer: Offer): WebRtcPeer => ({
+  id: peer.id,
+  answer,
+  state: () => peer.state,
+  remote: () => peer.remote,
+  trickle: (fragment) => judgeFragment(fragment, offer),
+  close: () => peer.end("closed"),
+})
+
+export class Exchange {
+  private readonly nowMs: () => number
+  private readonly byName = new Map<string, Peer>()
+  private readonly byPath = new Map<string, Peer>()
+  /** In the order of their offers. */
+  private readonly peers = new Set<Peer>()
+  listening: Listening | null = null
+  /** Datagrams that belong to nobody. */
+  strays = 0
+
+  constructor(nowMs: () => number) {
+    this.nowMs = nowMs
+  }
+
+  get size(): number {
+    return this.peers.size
+  }
+
+  readonly hear = (port: Port, bytes: Buffer, { address, port: remotePort }: RemoteInfo): void => {
+    if (!isStun(bytes)) {
+      const peer = this.byPath.get(pathKey(port, address, remotePort))
+      if (peer === undefined) this.strays++
+      else peer.datagram(bytes)
+      return
+    }
+    const request = parseBindingRequest(bytes)
+    const peer = request === null ? undefined : this.byName.get(request.username.split(":", 1)[0]!)
+    if (request === null || peer === undefined) this.strays++
+    else peer.check(bytes, request, { port, address, remotePort })
+  }
+
+  /** Null: there are too many. */
+  open(
+    { candidates, identity }: Listening,
+    offer: Offer,
+    taken: ReadonlyArray<Taken | null>,
+    events: PeerEvents,
+  ): Opened | null {
+    const waiting = [...this.peers].filter(({ state }) => state === "connecting")
+    if (waiting.length >= maxConnecting) waiting[0]!.end("silent")
+    if (this.peers.size >= maxPeers) return null
+    const peer: Peer = new Peer(offer, {
+      identity,
+      nowMs: this.nowMs,
+      onPath: (key, known) => {
+        if (known) this.byPath.set(key, peer)
+        else if (this.byPath.get(key) === peer) this.byPath.delete(key)
+      },
+    }, {
+      onConnected: () => events.onConnected(),
+      onRtp: (packet) => events.onRtp(packet),
+      onRtcp: (packet) => events.onRtcp(packet),
+      onTick: (nowMs) => events.onTick(nowMs),
+      onEnd: (reason) => {
+        this.peers.delete(peer)
+        this.byName.delete(peer.ufrag)
+        events.onEnd(reason)
+      },
+    })
+    this.peers.add(peer)
+    this.byName.set(peer.ufrag, peer)
+    const { fingerprint } = identity
+    const { password, ufrag } = peer
+    return {
+      peer,
+      answer: answerText({ offer, taken, ufrag, password, fingerprint, candidates, sessionId: peer.sinceMs }),
+    }
+  }
+
+  tick(): void {
+    const nowMs = this.nowMs()
+    for (const peer of this.peers) peer.tick(nowMs)
+  }
+
+  close(): void {
+    this.listening = null
+    for (const peer of this.peers) peer.end("closed")
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The UDP sockets of WebRTC: one per address of the node, all peers share them.
+ *
+ * Invariants
+ * 1. Only the addresses of the configured interfaces are bound, all to the same port: the first of the range that is free on all.
+ * 2. A datagram goes to a peer by the address that it comes from, once a STUN check by that peer's credentials came from there; STUN
+ *    itself by the name in it. Everything else is dropped and counted.
+ */
+import { Effect, Exit, Result, Scope } from "effect"
+import { createSocket, type Socket } from "node:dgram"
+import { isIPv6 } from "node:net"
+import { networkInterfaces } from "node:os"
+
+/** What a burst of packets for many viewers needs until the kernel has sent it; the kernel caps it at `net.core.wmem_max`. */
+const socketBytes = 4 * 1024 * 1024
+
+/** One bound socket. */
+export interface Port {
+  readonly socket: Socket
+  readonly address: string
+  readonly port: number
+}
+
+const isLinkLocal = (address: string): boolean => /^(169\.254\.|fe[89ab][0-9a-f]:)/i.test(address)
+
+/**
+ * The addresses to bind. `wanted`: names or addresses of interfaces; empty: those that the HTTP server at `httpHost` is reached by.
+ */
+export const addressesOf = (
+  wanted: ReadonlyArray<string>,
+  httpHost: string,
+  interfaces = networkInterfaces(),
+): ReadonlyArray<string> => {
+  const all = Object.entries(interfaces).flatMap(([name, addresses]) =>
+    (addresses ?? []).map(({ address, internal }) => ({ name, address, internal }))
+  )
+  const everywhere = httpHost === "0.0.0.0" || httpHost === "::"
+  const chosen = wanted.length > 0 ?
+    all.filter(({ address, name }) => wanted.includes(name) || wanted.includes(address)) :
+    everywhere ?
+    all.filter(({ address, internal }) => !internal && (httpHost === "::" || !isIPv6(address))) :
+    all.filter(({ address }) => address === (httpHost === "localhost" ? "127.0.0.1" : httpHost))
+  return [...new Set(chosen.map(({ address }) => address).filter((address) => !isLinkLocal(address)))].slice(0, 16)
+}
+
+const bind = (address: string, port: number) =>
+  Effect.acquireRelease(
+    Effect.callback<Socket, Error>((resume) => {
+      const socket = createSocket({ type: isIPv6(address) ? "udp6" : "udp4" })
+      const failed = (error: Error) => {
+        socket.close()
+        resume(Effect.fail(error))
+      }
+      socket.once("error", failed)
+      socket.bind({ address, port, exclusive: true }, () => {
+        socket.off("error", failed)
+        // Refused datagrams are told here; whoever does not answer any more is noticed by its silence.
+        socket.on("error", () => {})
+        socket.setSendBufferSize(socketBytes)
+        socket.setRecvBufferSize(socketBytes)
+        resume(Effect.succeed(socket))
+      })
+    }),
+    (socket) => Effect.sync(() => socket.close()),
+  )
+
+const bindAll = Effect.fnUntraced(function*(addresses: ReadonlyArray<string>, port: number) {
+  const ports: Array<Port> = []
+  for (const address of addresses) {
+    const socket: Socket = yield* bind(address, ports[0]?.port ?? port)
+    ports.push({ socket, address, port: socket.address().port })
+  }
+  return ports
+})
+
+/** `range`: first and last port; 0 takes any. */
+export const openPorts = Effect.fnUntraced(
+  function*(
+    addresses: ReadonlyArray<string>,
+    range: readonly [number, number],
+  ): Effect.fn.Return<ReadonlyArray<Port>, Error, Scope.Scope> {
+    const scope = yield* Effect.scope
+    let problem = new Error("no address of this node is among the configured interfaces")
+    if (addresses.length === 0) return yield* Effect.fail(problem)
+    for (let port = range[0]; port <= range[1]; port++) {
+      const child = yield* Scope.fork(scope)
+      const bound = yield* Effect.result(Effect.provideService(bindAll(addresses, port), Scope.Scope, child))
+      if (Result.isSuccess(bound)) return bound.success
+      problem = bound.failure
+      yield* Scope.close(child, Exit.void)
+    }
+    return yield* Effect.fail(problem)
+  },
+)
