@@ -1,6 +1,6 @@
 /** The RTSP server as this node runs it: who may read what is decided by the tokens of `StreamAccess`. */
-import { mayWatch } from "#actors/behaviour/camera-access.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
 import { RtspGate, RtspGateClosed, type RtspGrant, RtspRefused } from "#media/rtsp-server.ts"
 import * as RtspServer from "#media/rtsp-server/live.ts"

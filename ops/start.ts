@@ -73,6 +73,7 @@ import { DeviceDrivers } from "#media/device.ts"
 import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
 import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
+import * as LiveHls from "#media/live-hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
@@ -273,7 +274,7 @@ const http = (settings: Settings) => {
   return served.pipe(
     Layer.provideMerge(reporters),
     Layer.provide(Rtsp.layer(settings).pipe(Layer.provideMerge(LateServices))),
-    Layer.provide(Hls.layer),
+    Layer.provide([Hls.layer, LiveHls.layer]),
     Layer.provideMerge(health),
   )
 }

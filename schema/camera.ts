@@ -215,6 +215,10 @@ export const MediaPath = Schema.Struct({
   /** Newest recorded footage by HLS; null where the stream is not recorded. */
   hlsUrl: Schema.NullOr(Schema.String),
   rtspUrl: Schema.NullOr(Schema.String),
+  /** Live by low-latency HLS. */
+  liveHlsUrl: Schema.String,
+  /** What of the stream it cannot offer, and why; null: nothing. */
+  liveHlsLimit: Schema.NullOr(Schema.String),
   token: Schema.String,
   expiresAt: Instant,
 }).annotate({ identifier: "MediaPath" })

@@ -1,6 +1,7 @@
 /** Cameras: status, assignments, stream tokens. No database. */
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import * as Access from "#actors/behaviour/camera-access.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { compose } from "#actors/behaviour/camera-assignment.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
@@ -160,14 +161,14 @@ describe("stream tokens", () => {
       yield* holding(new Set<ResourceKey>([`camera:${cameraId}`]))
       const token = Redacted.make((yield* access.token(streamId, viewer)).token)
       const grant = yield* access.verify(token)
-      assert.isTrue(yield* Access.mayWatch(tokens, grant))
+      assert.isTrue(yield* mayWatch(tokens, grant))
       for (const change of [holding(new Set<ResourceKey>([`camera:${uuid(98)}`])), holding("all", [])]) {
         yield* change
-        assert.isFalse(yield* Access.mayWatch(tokens, grant))
+        assert.isFalse(yield* mayWatch(tokens, grant))
         assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
       }
       yield* holding("all")
-      assert.isTrue(yield* Access.mayWatch(tokens, grant))
+      assert.isTrue(yield* mayWatch(tokens, grant))
     }).pipe(Effect.provide(layer)))
 
   it.effect("open one stream for one session, for five minutes", () =>

@@ -21,6 +21,7 @@ import { Replays } from "#actors/protocol/replay.ts"
 import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
+import { LiveHls } from "#media/live-hls.ts"
 import { RtspServer } from "#media/rtsp-server.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
@@ -139,6 +140,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(ResourceGroups),
   unaskedService(Resources),
   unaskedService(Hls),
+  unaskedService(LiveHls),
   noRtsp,
   unaskedService(EventLog),
   unaskedService(Notifications),

@@ -10,10 +10,12 @@
  * 2. Recorded footage is offered only to those who may replay.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { soundRefusal } from "#media/live-hls.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
 import { type EpochMs, StreamId, UserId } from "#schema/common.ts"
 import { decide, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
@@ -31,20 +33,6 @@ const audience = "nightjar:stream"
 
 const Claims = Schema.Struct({ sub: StreamId, sid: Schema.String, uid: UserId, exp: Schema.Int })
 const decodeClaims = Schema.decodeUnknownEffect(Claims)
-
-/**
- * Whether a viewer who was let in may go on: the session lives, and the user may still watch this. As this node knows it now;
- * nothing is asked of the database. Sessions that ended are known for longer than a stream's token lives.
- */
-export const mayWatch = Effect.fnUntraced(
-  function*(tokens: AccessTokens["Service"], { resource, sessionId, userId }: StreamGrant) {
-    if (yield* tokens.hasEnded(sessionId)) return false
-    const held = yield* tokens.grantsOf(userId).pipe(Effect.catch(() => Effect.succeed(null)))
-    // Of a user whose roles are not kept here, the life of the session is all that is known.
-    if (held === null) return true
-    return decide({ kind: "user", userId, username: "", sessionId, grants: held }, "camera:live", resource).allowed
-  },
-)
 
 const make = Effect.gen(function*() {
   const [cameras, plans, replays, identity] = yield* Effect.all([Cameras, RecordingPlans, Replays, NodeIdentity])
@@ -89,7 +77,14 @@ const make = Effect.gen(function*() {
     mediaPath: Effect.fnUntraced(function*(id, who) {
       const stream = yield* cameras.stream(id)
       const hlsUrl = yield* newestFootage(stream, who, yield* Clock.currentTimeMillis)
-      return { path: `live/${id}`, whepUrl: null, hlsUrl, rtspUrl: null, ...yield* issue(id, who) }
+      return {
+        path: `live/${id}`,
+        whepUrl: null,
+        hlsUrl,
+        rtspUrl: null,
+        liveHlsLimit: soundRefusal(stream.audioCodec),
+        ...yield* issue(id, who),
+      }
     }),
     token: (id, who) => Effect.flatMap(cameras.stream(id), () => issue(id, who)),
     verify: Effect.fnUntraced(function*(token) {

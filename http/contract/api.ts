@@ -13,6 +13,7 @@ import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
+import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
 import { CameraGroup } from "./camera.ts"
@@ -43,6 +44,7 @@ const groups = nightjar
   .add(CameraGroup)
   .add(CameraBackupGroup)
   .add(CameraProxyGroup)
+  .add(CameraLiveGroup)
   .add(CameraDeviceGroup)
   .add(CameraPtzGroup)
   .add(RecordGroup)

@@ -7,6 +7,7 @@ import { reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
+import { liveHlsUrl } from "../contract/camera-live.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 
@@ -14,7 +15,11 @@ const base = "/camera/api/v1"
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
 
 /** On the host that the caller knows this node by; null where nothing listens. */
-const rtspUrl = (host: string | undefined, port: number | null, { path, token }: MediaPath): string | null => {
+const rtspUrl = (
+  host: string | undefined,
+  port: number | null,
+  { path, token }: Pick<MediaPath, "path" | "token">,
+): string | null => {
   const name = /^(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?$/i.exec(host ?? "")?.[1]
   return name === undefined || port === null ? null : `rtsp://${name}:${port}/${path}?token=${token}`
 }
@@ -95,6 +100,7 @@ export const CameraHandlers = HttpApiBuilder.group(
           (path) => ({
             ...path,
             rtspUrl: rtspUrl(request.headers["host"], rtsp.port(), path),
+            liveHlsUrl: liveHlsUrl(path.streamId, path.token),
           }),
         ))
       .handle("refreshStreamToken", ({ params }) =>

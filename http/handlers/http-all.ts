@@ -7,6 +7,7 @@ import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
+import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraHandlers } from "./camera.ts"
@@ -35,6 +36,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraHandlers,
   CameraBackupHandlers,
   CameraProxyHandlers,
+  CameraLiveHandlers,
   CameraDeviceHandlers,
   CameraPtzHandlers,
   RecordHandlers,

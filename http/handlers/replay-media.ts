@@ -56,7 +56,7 @@ export const rangeOf = (
 const request = HttpServerRequest.HttpServerRequest
 
 /** A playlist, compressed where that is welcome. */
-export const sendPlaylist = Effect.fnUntraced(function*(playlist: HlsPlaylist) {
+export const sendPlaylist = Effect.fnUntraced(function*(playlist: Pick<HlsPlaylist, "text" | "etag">) {
   const { headers } = yield* request
   const tag = `W/"${playlist.etag}"`
   const common = { etag: tag, "cache-control": validated, vary: "accept-encoding" }
@@ -78,11 +78,14 @@ export const sendText = (text: string, headers: Headers.Input = {}) =>
     headers: Headers.merge(Headers.fromInput({ "cache-control": validated }), Headers.fromInput(headers)),
   })
 
-/** An initialization or a segment, whole or a range of it. `until`: what is under way then is cut off. */
-export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia, until: Effect.Effect<void>) {
+/**
+ * An initialization or a segment, whole or a range of it. `until`: what is under way then is cut off. `cached`: what caches may do
+ * with it.
+ */
+export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia, until: Effect.Effect<void>, cached = immutable) {
   const { headers, method } = yield* request
   const tag = `"${media.etag}"`
-  const common = { etag: tag, "cache-control": immutable, "accept-ranges": "bytes" }
+  const common = { etag: tag, "cache-control": cached, "accept-ranges": "bytes" }
   if (isFresh(headers["if-none-match"], tag)) return HttpServerResponse.empty({ status: 304, headers: common })
   const condition = headers["if-range"]
   const range = condition === undefined || condition === tag ? rangeOf(headers["range"], media.bytes) : null

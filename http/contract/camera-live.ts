@@ -1,0 +1,69 @@
+/**
+ * The camera service, as far as live streams are watched by HTTP: low-latency HLS (RFC 8216bis).
+ *
+ * The way in is the token of a stream (`media-path`), which stands in the query because ordinary players send no header; what
+ * it opens is a session, whose unguessable id stands in the path of everything else.
+ */
+import { LiveFileNotFound, LiveSessionId, LiveSessionNotFound } from "#schema/camera-live.ts"
+import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
+import { StreamId } from "#schema/common.ts"
+import { DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { access, AccessControl, Conventions } from "./access.ts"
+import { Marks } from "./conventions.ts"
+import { problems } from "./errors.ts"
+import { playlistType } from "./replay.ts"
+
+/** Where a live session's files are. */
+export const liveHlsPath = (sessionId: string): string => `/camera/api/v1/live/hls/${sessionId}/`
+/** What a player opens. */
+export const liveHlsUrl = (streamId: string, token: string): string =>
+  `/camera/api/v1/streams/${streamId}/hls/master.m3u8?token=${token}`
+
+const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+/** Answers as long as a player waits, and stands in no table. */
+const live = [Marks, { extension: true, streams: true }] as const
+
+const playlist = Schema.String.pipe(HttpApiSchema.asText({ contentType: playlistType }))
+const media = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "video/mp4" }))
+/** A number of a blocking request. */
+const Count = Schema.NumberFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 1e12 }))
+const filename = Schema.String.check(Schema.isMaxLength(64))
+
+const endpoints = [
+  HttpApiEndpoint.get("liveMaster", "/camera/api/v1/streams/:stream_id/hls/master.m3u8", {
+    params: { stream_id: StreamId },
+    query: { token: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(2048))) },
+    success: playlist,
+    error: problems(StreamTokenInvalid, StreamNotFound, TooManyRequests, DependencyUnavailable),
+  }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
+    doc(
+      "Watch a stream live by HLS",
+      "`token`: the stream token of `media-path`. Opens a session and answers its multivariant playlist. The session ends with " +
+        "the login session and the permission it was opened by, and when nobody has asked for 20 s. Pictures are the camera's " +
+        "own; G.711 sound, which browsers refuse in MP4, is left out, and `EXT-X-SESSION-DATA` `nightjar.sound` says so. 503 " +
+        "where the camera delivers nothing within 12 s.",
+    ),
+  ),
+  HttpApiEndpoint.get("liveFile", "/camera/api/v1/live/hls/:sessionId/:filename", {
+    params: { sessionId: LiveSessionId, filename },
+    query: { _HLS_msn: Schema.optionalKey(Count), _HLS_part: Schema.optionalKey(Count) },
+    success: [playlist, media],
+    error: problems(LiveSessionNotFound, LiveFileNotFound, TooManyRequests, DependencyUnavailable),
+  }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
+    doc(
+      "Get a live playlist, part, segment or initialization file",
+      "`live.m3u8` is the media playlist; with `_HLS_msn` and `_HLS_part` it waits for that segment or part, at most 12 s " +
+        "(then 503). The part that the playlist announces is waited for. What has left the window is 404; whoever takes longer than " +
+        "30 s for a file is cut off.",
+    ),
+  ),
+] as const
+
+export class CameraLiveGroup extends HttpApiGroup.make("cameraLive")
+  .add(...endpoints)
+  .middleware(Conventions)
+  .middleware(AccessControl)
+  .annotateMerge(OpenApi.annotations({ title: "Live", description: "Live streams by HTTP." }))
+{}

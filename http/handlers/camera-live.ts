@@ -1,0 +1,111 @@
+/**
+ * Handlers of live streams by HTTP: who may is told by {@link StreamAccess}, the rest by the door to live HLS.
+ *
+ * Invariants
+ * 1. Whatever is under way ends with its session: a playlist that is waited for is answered 404, a file is cut off.
+ */
+import { AccessTokens } from "#actors/protocol/auth.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
+import { StreamAccess } from "#actors/protocol/camera.ts"
+import type { HlsMedia } from "#media/hls.ts"
+import { type LiveFile, LiveHls, type LiveSession, type LiveWanted } from "#media/live-hls.ts"
+import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
+import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
+import { BadRequest, DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
+import { Effect, Redacted, Stream } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { CameraLiveGroup, liveHlsPath } from "../contract/camera-live.ts"
+import { nightjar } from "../contract/conventions.ts"
+import { sendMedia, sendPlaylist } from "./replay-media.ts"
+
+const playlistName = "live.m3u8"
+/** Long enough for a player that looks twice; sessions are short. */
+const briefly = "private, max-age=60, immutable"
+
+const badQuery = (name: string, message: string) =>
+  new BadRequest({ message, errors: [{ pointer: `/query/${name}`, message }] })
+
+const silent = () =>
+  new DependencyUnavailable({ dependency: "camera", message: "The camera delivers no pictures at the moment." })
+
+/** What the media floor says, in words of HTTP. */
+const answers = {
+  LiveSilent: () => Effect.fail(silent()),
+  LiveBusy: ({ message }: { readonly message: string }) =>
+    Effect.fail(new TooManyRequests({ message, retryAfterSeconds: 5 })),
+} as const
+
+const wantedBy = (query: { readonly _HLS_msn?: number; readonly _HLS_part?: number }) => {
+  const { _HLS_msn: segment, _HLS_part: part } = query
+  if (segment !== undefined) return Effect.succeed<LiveWanted | null>({ segment, part: part ?? null })
+  return part === undefined ?
+    Effect.succeed(null) :
+    Effect.fail(badQuery("_HLS_part", "Expected together with _HLS_msn"))
+}
+
+const mediaOf = (session: LiveSession, { bytes, name, pieces }: LiveFile): HlsMedia => ({
+  kind: "media",
+  contentType: name.endsWith(".mp4") ? "video/mp4" : "video/iso.segment",
+  etag: `${session.id}-${name}`,
+  bytes,
+  read: (from, to) => {
+    let at = 0
+    const wanted = pieces.flatMap((piece) => {
+      const [begin, end] = [Math.max(0, from - at), Math.min(piece.length, to - at)]
+      at += piece.length
+      return begin < end ? [piece.subarray(begin, end)] : []
+    })
+    return Stream.fromIterable(wanted)
+  },
+})
+
+export const CameraLiveHandlers = HttpApiBuilder.group(
+  nightjar.add(CameraLiveGroup),
+  "cameraLive",
+  Effect.fnUntraced(function*(handlers) {
+    const access = yield* StreamAccess
+    const tokens = yield* AccessTokens
+    const live = yield* LiveHls
+
+    const sendFile = Effect.fnUntraced(function*(session: LiveSession, filename: string) {
+      const file = yield* Effect.catchTags(session.file(filename), answers)
+      if (file === null) return yield* new LiveFileNotFound({ filename })
+      const until = Effect.raceFirst(session.ended, Effect.sleep(file.takenWithinMs))
+      return yield* sendMedia(mediaOf(session, file), until, briefly)
+    })
+
+    const playlist = (session: LiveSession, wanted: LiveWanted | null) =>
+      session.playlist(wanted).pipe(
+        Effect.catchTags({
+          ...answers,
+          LiveAhead: ({ message }) => Effect.fail(badQuery("_HLS_msn", message)),
+        }),
+        Effect.flatMap(sendPlaylist),
+      )
+
+    return handlers
+      .handle("liveMaster", ({ params, query }) =>
+        Effect.gen(function*() {
+          const grant = yield* access.verify(Redacted.make(query.token ?? ""))
+          if (grant.streamId !== params.stream_id) return yield* new StreamTokenInvalid()
+          const holder = { id: grant.sessionId, holds: mayWatch(tokens, grant) }
+          const session = yield* live.open(params.stream_id, holder).pipe(Effect.catchTags({
+            LiveBusy: answers.LiveBusy,
+            LiveUnknown: () => Effect.fail(new StreamNotFound({ id: params.stream_id })),
+          }))
+          const master = session.master(liveHlsPath(session.id)).pipe(Effect.catchTag("LiveSilent", answers.LiveSilent))
+          return yield* sendPlaylist(yield* master)
+        }))
+      .handle("liveFile", ({ params, query }) =>
+        Effect.gen(function*() {
+          const session = live.session(params.sessionId)
+          if (session === null) return yield* new LiveSessionNotFound()
+          const work = Effect.gen(function*() {
+            if (params.filename !== playlistName) return yield* sendFile(session, params.filename)
+            return yield* playlist(session, yield* wantedBy(query))
+          })
+          const over = Effect.andThen(session.ended, Effect.fail(new LiveSessionNotFound()))
+          return yield* Effect.raceFirst(work, over)
+        }))
+  }),
+)

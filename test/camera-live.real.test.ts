@@ -1,0 +1,119 @@
+/** A whole node: live HLS as media-path tells it, for hls.js in Chromium, ffprobe and GStreamer, for as long as the session. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { execFile } from "node:child_process"
+import { existsSync } from "node:fs"
+import { promisify } from "node:util"
+import { startSimulator } from "./camera-simulator/simulator.ts"
+import { readLive } from "./harness/live-page.ts"
+import { adminPassword, wholeNode } from "./harness/whole-node.ts"
+import { missing } from "./peers/installed.ts"
+
+const run = promisify(execFile)
+const lacking = [...missing("ffmpeg"), ...existsSync("/usr/bin/chromium") ? [] : ["chromium"]]
+
+const call = (base: string, method: string, path: string, token: string, body?: unknown) =>
+  Effect.promise(async () => {
+    const response = await fetch(`${base}${path}`, {
+      method,
+      headers: { "content-type": "application/json", ...(token === "" ? {} : { authorization: `Bearer ${token}` }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+const ask = (...of: Parameters<typeof call>) =>
+  Effect.map(call(...of), ({ status, text }) => {
+    assert.isBelow(status, 300, `${of[1]} ${of[2]}: ${text}`)
+    return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>
+  })
+
+interface Made {
+  readonly channels: ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly id: string }> }>
+}
+
+const consecutive = (frames: ReadonlyArray<number>) =>
+  frames.flatMap((frame, i) => i > 0 && frame !== frames[i - 1]! + 1 ? [`${frames[i - 1]} → ${frame}`] : [])
+
+it.live.skipIf(lacking.length > 0)(
+  `players watch a stream live by HLS${lacking.length > 0 ? ` (needs ${lacking.join(", ")})` : ""}`,
+  () =>
+    Effect.gen(function*() {
+      const simulator = yield* Effect.acquireRelease(
+        Effect.promise(() => startSimulator({ cameras: 1 })),
+        (running) => Effect.promise(() => running.close()),
+      )
+      const { base } = yield* wholeNode()
+      const login = { username: "admin", password: adminPassword }
+      const token = (yield* ask(base, "POST", "/auth/api/v1/auth/login", "", login))["accessToken"] as string
+      const camera = yield* ask(base, "POST", "/camera/api/v1/cameras", token, {
+        name: "Front door",
+        driver: "rtsp",
+        username: "admin",
+        password: "swordfish",
+        streams: [{ role: "main", sourceUrl: simulator.cameras[0]!.url("main") }],
+      })
+      const { id } = (camera as unknown as Made).channels[0]!.streams[0]!
+      const path = yield* ask(base, "GET", `/camera/api/v1/streams/${id}/media-path`, token)
+      const url = path["liveHlsUrl"] as string
+      assert.isNull(path["liveHlsLimit"])
+
+      // The token decides: none, one of another kind, of another stream.
+      const bare = url.replace(/\?.*/, "")
+      const other = url.replace(id, "01900000-0000-7000-8000-0000000000bb")
+      for (const wrong of [bare, `${bare}?token=${token}`, other, `${bare}?token=${"x".repeat(100)}`]) {
+        assert.strictEqual((yield* call(base, "GET", wrong, "")).status, 401)
+      }
+      assert.strictEqual((yield* call(base, "GET", `${bare}?token=${"x".repeat(3000)}`, "")).status, 400)
+
+      const seen = yield* Effect.promise(() => readLive(base + url, 60_000))
+      assert.deepStrictEqual(seen.errors, [])
+      assert.isAbove(seen.frames.length, 100)
+      assert.deepStrictEqual(consecutive(seen.frames), [])
+      assert.isAbove(seen.decoded, 50)
+
+      const master = yield* call(base, "GET", url, "")
+      assert.strictEqual(master.headers.get("content-type"), "application/vnd.apple.mpegurl")
+      const folder = /^\/camera\/api\/v1\/live\/hls\/[\w-]{24}\//m.exec(master.text)![0]
+      const media = yield* call(base, "GET", `${folder}live.m3u8`, "")
+      assert.include(media.text, "#EXT-X-PART-INF")
+      const segment = Number(/#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(media.text)![1])
+      for (
+        const [query, status] of [
+          [`_HLS_msn=${segment}`, 200],
+          [`_HLS_msn=${segment + 400}`, 400],
+          ["_HLS_msn=-1", 400],
+          ["_HLS_msn=1e999", 400],
+          ["_HLS_msn=%00", 400],
+          ["_HLS_part=2", 400],
+          [`_HLS_msn=${segment}&_HLS_part=x`, 400],
+          ["_HLS_skip=YES", 200],
+        ] as const
+      ) assert.strictEqual((yield* call(base, "GET", `${folder}live.m3u8?${query}`, "")).status, status, query)
+      for (const name of ["init-99.mp4", "part-999999.m4s", "segment-1.m4s", "..%2f..%2fetc", "live.m3u8.bak"]) {
+        assert.strictEqual((yield* call(base, "GET", `${folder}${name}`, "")).status, 404, name)
+      }
+      const part = /URI="(part-\d+\.m4s)"/.exec(media.text)![1]!
+      const piece = yield* Effect.promise(() => fetch(`${base}${folder}${part}`, { headers: { range: "bytes=4-7" } }))
+      assert.deepStrictEqual([piece.status, yield* Effect.promise(() => piece.text())], [206, "uuid"])
+
+      const probed = yield* Effect.promise(() =>
+        run("ffprobe", [
+          ..."-v error -read_intervals %+3 -count_packets -show_entries stream=codec_name,width,nb_read_packets".split(" "),
+          ..."-of csv=p=0".split(" "),
+          base + url,
+        ])
+      )
+      assert.match(probed.stdout, /^h264,640,\d{2,}$/m)
+      assert.match(probed.stdout, /^aac,\d{2,}$/m)
+
+      yield* ask(base, "POST", "/auth/api/v1/auth/logout", token)
+      let status = 200
+      for (let i = 0; i < 300 && status === 200; i++) {
+        yield* Effect.sleep(100)
+        status = (yield* call(base, "GET", `${folder}live.m3u8`, "")).status
+      }
+      assert.strictEqual(status, 404)
+      assert.strictEqual((yield* call(base, "GET", url, "")).status, 401)
+    }),
+  240_000,
+)
