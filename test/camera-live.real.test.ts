@@ -38,10 +38,8 @@ it.live.skipIf(lacking.length > 0)(
   `players watch a stream live by HLS${lacking.length > 0 ? ` (needs ${lacking.join(", ")})` : ""}`,
   () =>
     Effect.gen(function*() {
-      const simulator = yield* Effect.acquireRelease(
-        Effect.promise(() => startSimulator({ cameras: 1 })),
-        (running) => Effect.promise(() => running.close()),
-      )
+      const simulator = yield* Effect.acquireRelease(Effect.promise(() => startSimulator({ cameras: 1 })), (running) =>
+        Effect.promise(() => running.close()))
       const { base } = yield* wholeNode()
       const login = { username: "admin", password: adminPassword }
       const token = (yield* ask(base, "POST", "/auth/api/v1/auth/login", "", login))["accessToken"] as string
@@ -65,7 +63,9 @@ it.live.skipIf(lacking.length > 0)(
       }
       assert.strictEqual((yield* call(base, "GET", `${bare}?token=${"x".repeat(3000)}`, "")).status, 400)
 
-      const seen = yield* Effect.promise(() => readLive(base + url, 60_000))
+      const seen = yield* Effect.promise(() =>
+        readLive(base + url, 60_000)
+      )
       assert.deepStrictEqual(seen.errors, [])
       assert.isAbove(seen.frames.length, 100)
       assert.deepStrictEqual(consecutive(seen.frames), [])
@@ -98,7 +98,9 @@ it.live.skipIf(lacking.length > 0)(
 
       const probed = yield* Effect.promise(() =>
         run("ffprobe", [
-          ..."-v error -read_intervals %+3 -count_packets -show_entries stream=codec_name,width,nb_read_packets".split(" "),
+          ..."-v error -read_intervals %+3 -count_packets -show_entries stream=codec_name,width,nb_read_packets".split(
+            " ",
+          ),
           ..."-of csv=p=0".split(" "),
           base + url,
         ])

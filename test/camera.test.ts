@@ -1,9 +1,9 @@
 /** Cameras: status, assignments, stream tokens. No database. */
 import { AccessTokensLive } from "#actors/behaviour/auth-tokens.ts"
 import * as Access from "#actors/behaviour/camera-access.ts"
-import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { compose } from "#actors/behaviour/camera-assignment.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"

@@ -10,7 +10,7 @@
 import type { StreamId } from "#schema/common.ts"
 import { Clock, Deferred, Effect, Exit, Layer, RcMap, Scope } from "effect"
 import { randomBytes } from "node:crypto"
-import { LiveStreams } from "../hub.ts"
+import type { LiveStreams } from "../hub.ts"
 import {
   LiveBusy,
   type LiveFile,

@@ -9,28 +9,32 @@ import * as HlsParser from "hls-parser"
 import { camera } from "./access-units.ts"
 import { liveStage, settled, streamId, unknownId } from "./live-hls-stage.ts"
 
+// It counts three segments where the RFC counts three target durations (4.4.4.9), and prints it.
+HlsParser.setOptions({ silent: true })
+
 const startMs = 1_795_262_400_000
 const film = (seconds: number, more: Partial<Parameters<typeof camera>[0]> = {}) =>
   camera({ video: "main-640x360-25.h264", audio: "tone-16000.aac", seconds, startMs, ...more })
 
 type Playlist = Extract<ReturnType<typeof HlsParser.parse>, { readonly isMasterPlaylist?: false }>
-const parsed = (text: string) => HlsParser.parse(text) as unknown as {
-  readonly segments: ReadonlyArray<
-    {
-      readonly uri: string
-      readonly duration: number
-      readonly mediaSequenceNumber: number
-      readonly discontinuity: boolean
-      readonly programDateTime: Date | null
-      readonly map: { readonly uri: string } | null
-      readonly parts: ReadonlyArray<{ uri: string; duration: number; independent: boolean; hint: boolean }>
-    }
-  >
-  readonly targetDuration: number
-  readonly partTargetDuration: number
-  readonly lowLatencyCompatibility: { readonly canBlockReload: boolean; readonly partHoldBack: number }
-  readonly endlist: boolean
-} satisfies Partial<Record<keyof Playlist, unknown>>
+const parsed = (text: string) =>
+  HlsParser.parse(text) as unknown as {
+    readonly segments: ReadonlyArray<
+      {
+        readonly uri: string
+        readonly duration: number
+        readonly mediaSequenceNumber: number
+        readonly discontinuity: boolean
+        readonly programDateTime: Date | null
+        readonly map: { readonly uri: string } | null
+        readonly parts: ReadonlyArray<{ uri: string; duration: number; independent: boolean; hint: boolean }>
+      }
+    >
+    readonly targetDuration: number
+    readonly partTargetDuration: number
+    readonly lowLatencyCompatibility: { readonly canBlockReload: boolean; readonly partHoldBack: number }
+    readonly endlist: boolean
+  } satisfies Partial<Record<keyof Playlist, unknown>>
 
 const bytesOf = (session: LiveSession, name: string) =>
   Effect.map(session.file(name), (file) => file === null ? null : Buffer.concat(file.pieces))
@@ -54,7 +58,10 @@ describe("a live playlist", () => {
       stage.feed(film(12))
       yield* settled
       const master = (yield* session.master("/live/x/")).text
-      assert.match(master, /^#EXT-X-STREAM-INF:BANDWIDTH=\d+,AVERAGE-BANDWIDTH=\d+,CODECS="avc1\.[0-9a-f]{6},mp4a\.40\.2"/im)
+      assert.match(
+        master,
+        /^#EXT-X-STREAM-INF:BANDWIDTH=\d+,AVERAGE-BANDWIDTH=\d+,CODECS="avc1\.[0-9a-f]{6},mp4a\.40\.2"/im,
+      )
       assert.include(master, "RESOLUTION=640x360")
       assert.include(master, "\n/live/x/live.m3u8\n")
 
@@ -95,7 +102,9 @@ describe("a live playlist", () => {
       yield* settled
       const { segments } = parsed((yield* session.playlist(null)).text)
       const all = yield* Effect.forEach(
-        segments.flatMap(({ parts, uri }) => uri === "" ? parts.filter(({ hint }) => !hint).map((part) => part.uri) : [uri]),
+        segments.flatMap(({ parts, uri }) =>
+          uri === "" ? parts.filter(({ hint }) => !hint).map((part) => part.uri) : [uri]
+        ),
         (uri) => bytesOf(session, uri),
       )
       const sent = Buffer.concat(units.slice(units.findIndex(({ key }) => key)).map(({ data }) => data))
@@ -162,7 +171,9 @@ describe("a blocking request", () => {
       assert.isUndefined(announced.pollUnsafe())
       for (const unit of after.slice(before.length)) stage.hub.unit(unit)
       yield* settled
-      const then = parsed((yield* Fiber.join(waiting)).text).segments.find((one) => one.mediaSequenceNumber === segment)!
+      const then = parsed((yield* Fiber.join(waiting)).text).segments.find((one) =>
+        one.mediaSequenceNumber === segment
+      )!
       assert.isAbove(then.parts.length, parts.length)
       assert.notStrictEqual(
         parsed((yield* Fiber.join(whole)).text).segments.find((one) => one.mediaSequenceNumber === segment)!.uri,
@@ -179,7 +190,7 @@ describe("a blocking request", () => {
       stage.feed(film(5))
       yield* settled
       const { segments } = parsed((yield* session.playlist(null)).text)
-      const last = segments.filter(({ uri }) => uri !== "").at(-1)!.mediaSequenceNumber
+      const last = segments.findLast(({ uri }) => uri !== "")!.mediaSequenceNumber
       assert.strictEqual((yield* Effect.flip(session.playlist({ segment: last + 3, part: null })))._tag, "LiveAhead")
       assert.strictEqual((yield* Effect.flip(session.playlist({ segment: last + 1, part: 99 })))._tag, "LiveAhead")
       const waiting = yield* Effect.forkScoped(Effect.flip(session.playlist({ segment: last + 2, part: null })))
