@@ -8,7 +8,7 @@
 import { Schema } from "effect"
 import { DisplayName, EmailAddress, line, Locale, NewPassword, TimeZoneName, Username } from "./auth.ts"
 import { Instant, UserId } from "./common.ts"
-import { Permission } from "./permission.ts"
+import { Permission, ptzPriorities } from "./permission.ts"
 
 /** Letters, digits and `. _ -`, with spaces inside. */
 export const RoleName = Schema.String.check(
@@ -98,6 +98,8 @@ export const Role = Schema.Struct({
   builtIn: Schema.Boolean,
   /** Names of permissions; `*`: all, also those of later releases. */
   permissions: Schema.Array(Schema.String),
+  /** Who moves a camera when two want to: the higher one. A user has the highest of his roles. */
+  ptzPriority: Schema.Int,
   /** Users who hold it. */
   users: Schema.Int,
   version: Schema.Int,
@@ -105,12 +107,15 @@ export const Role = Schema.Struct({
 export type Role = typeof Role.Type
 
 const RoleDescription = line(512)
+const PtzPriority = Schema.Int.check(Schema.isBetween({ minimum: ptzPriorities.least, maximum: ptzPriorities.most }))
 const RolePermissions = Schema.Array(Permission).check(Schema.isMaxLength(200))
 
 export const NewRole = Schema.Struct({
   name: RoleName,
   description: Schema.optionalKey(RoleDescription),
   permissions: Schema.optionalKey(RolePermissions),
+  /** 50 if left out. */
+  ptzPriority: Schema.optionalKey(PtzPriority),
 })
 export type NewRole = typeof NewRole.Type
 
@@ -118,6 +123,7 @@ export type NewRole = typeof NewRole.Type
 export const RoleUpdate = Schema.Struct({
   description: Schema.optionalKey(RoleDescription),
   permissions: Schema.optionalKey(RolePermissions),
+  ptzPriority: Schema.optionalKey(PtzPriority),
 })
 export type RoleUpdate = typeof RoleUpdate.Type
 

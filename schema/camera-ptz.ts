@@ -5,7 +5,8 @@
  * 1. Ranges are on the device's own scale of the space that stands first in its list; null: it has no such axis, or does not tell.
  */
 import { Schema } from "effect"
-import { DeviceToken, PtzPosition, Range } from "./camera-device.ts"
+import { DeviceToken, PtzPosition, PtzStatus, Range } from "./camera-device.ts"
+import { Instant, UserId } from "./common.ts"
 
 const Axes = Schema.Struct({
   pan: Schema.NullOr(Range),
@@ -100,3 +101,38 @@ export const PtzResetDone = Schema.Struct({
   removedTours: Schema.Int,
 }).annotate({ identifier: "PtzResetDone" })
 export type PtzResetDone = typeof PtzResetDone.Type
+
+/** Who moves a camera. */
+export const PtzUser = Schema.Struct({
+  userId: UserId,
+  username: Schema.String,
+  /** His login session: when it ends, so does what he set in motion. */
+  sessionId: Schema.String,
+  priority: Schema.Int,
+})
+export type PtzUser = typeof PtzUser.Type
+
+/** Who holds a camera, and until when if he does nothing more. */
+export interface PtzHolder extends PtzUser {
+  readonly until: number
+}
+
+/** Where the camera stands, and who holds it; `holder` null: it is free. */
+export const HeldPtzStatus = Schema.Struct({
+  ...PtzStatus.fields,
+  holder: Schema.NullOr(Schema.Struct({ username: Schema.String, priority: Schema.Int, until: Instant })),
+}).annotate({ identifier: "HeldPtzStatus" })
+export type HeldPtzStatus = typeof HeldPtzStatus.Type
+
+/** Somebody else moves the camera, and has the same priority or a higher one. */
+export class PtzHeld extends Schema.TaggedError<PtzHeld>()("PtzHeld", {
+  username: Schema.String,
+  priority: Schema.Int,
+  until: Instant,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return `${this.username} moves the camera, with priority ${this.priority}, until ${
+      new Date(this.until).toISOString()
+    }`
+  }
+}

@@ -80,7 +80,7 @@ export type ScopedPermission = {
 
 /** Roles that exist from the first start and cannot be deleted. `*` grants everything. */
 export const builtInRoles = {
-  admin: { description: "Everything", permissions: ["*"] },
+  admin: { description: "Everything", permissions: ["*"], ptzPriority: 100 },
   operator: {
     description: "Works with cameras and recordings, but changes neither users nor the node",
     permissions: [
@@ -95,6 +95,7 @@ export const builtInRoles = {
       "notification:read",
       "system:read",
     ],
+    ptzPriority: 50,
   },
   viewer: {
     description: "Watches live and recorded pictures",
@@ -106,10 +107,11 @@ export const builtInRoles = {
       "recording:replay",
       "notification:read",
     ],
+    ptzPriority: 0,
   },
 } as const satisfies Record<
   string,
-  { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*"> }
+  { readonly description: string; readonly permissions: ReadonlyArray<Permission | "*">; readonly ptzPriority: number }
 >
 
 /** Some resources: to ask for one, and to go through all. */
@@ -124,7 +126,18 @@ export interface Grant {
   readonly permissions: ReadonlyArray<string>
   /** What the role is narrowed to: the members of its resource groups and of all groups nested in them. */
   readonly resources: "all" | ResourceSet
+  /** Who moves a camera when two want to; {@link defaultPtzPriority} if left out. */
+  readonly ptzPriority?: number
 }
+
+/** Of a role that was given none. */
+export const defaultPtzPriority = 50
+/** The least and the greatest that a role may have. */
+export const ptzPriorities = { least: 0, most: 100 } as const
+
+/** That of the role which has the most; the least without any role. */
+export const ptzPriorityOf = (grants: ReadonlyArray<Grant>): number =>
+  Math.max(ptzPriorities.least, ...grants.map(({ ptzPriority = defaultPtzPriority }) => ptzPriority))
 
 /** A signed-in user: who from the access token, `grants` from the roles as this node last read them. */
 export interface UserPrincipal {

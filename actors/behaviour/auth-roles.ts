@@ -9,6 +9,7 @@ import { Trust } from "#actors/protocol/auth-trust.ts"
 import { Roles, Users } from "#actors/protocol/auth-users.ts"
 import { RoleBuiltIn, RoleHeld, RoleNameTaken, RoleNotFound } from "#schema/auth-users.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
+import { defaultPtzPriority } from "#schema/permission.ts"
 import { VersionConflict } from "#schema/problem.ts"
 import { Effect, Layer, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -17,7 +18,8 @@ import { AuthRolesStore } from "../store/auth-roles.ts"
 import { mustHold } from "./auth-guard.ts"
 
 const cursor = cursorOf("roles", Schema.String.check(Schema.isPattern(/^\P{Cc}*$/u)))
-const notHeld = "You cannot put permissions into a role that you do not hold yourself"
+const notHeld =
+  "You cannot put into a role what you do not hold yourself: a permission, or a higher PTZ priority than yours"
 const outdated = () => new VersionConflict({ message: "The role was changed by somebody else" })
 
 const make = Effect.gen(function*() {
@@ -35,8 +37,9 @@ const make = Effect.gen(function*() {
     }, answered),
     get: (name) => answered(known(name)),
     create: Effect.fnUntraced(function*(role, who) {
-      const made = { name: role.name, description: role.description ?? "", permissions: role.permissions ?? [] }
-      yield* mustHold(who, [made], notHeld)
+      const { description = "", name, permissions = [], ...more } = role
+      yield* mustHold(who, [{ permissions, ...more }], notHeld)
+      const made = { name, description, permissions, ptzPriority: role.ptzPriority ?? defaultPtzPriority }
       if (!(yield* store.insert(made))) return yield* new RoleNameTaken({ role: role.name })
       yield* trust.changed
       return yield* Effect.catchTag(known(role.name), "RoleNotFound", outdatedAtOnce)
@@ -45,7 +48,10 @@ const make = Effect.gen(function*() {
       const before = yield* known(name)
       if (before.builtIn) return yield* new RoleBuiltIn({ role: name })
       const added = (change.permissions ?? []).filter((one) => !before.permissions.includes(one))
-      yield* mustHold(who, [{ permissions: added }], notHeld)
+      const raised = change.ptzPriority !== undefined && change.ptzPriority > before.ptzPriority ?
+        { ptzPriority: change.ptzPriority } :
+        {}
+      yield* mustHold(who, [{ permissions: added, ...raised }], notHeld)
       // What was judged is what is changed, also where nobody asked for a version.
       if (!(yield* store.set(name, change, expectedVersion ?? before.version))) return yield* outdated()
       yield* trust.changed

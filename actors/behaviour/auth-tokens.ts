@@ -72,7 +72,8 @@ const importKeys = (trust: TokenTrust, before: Trusted | null) =>
   )
 
 const same = (a: Grant | undefined, b: Grant): a is Grant =>
-  a !== undefined && a.resources === b.resources && a.permissions.join() === b.permissions.join()
+  a !== undefined && a.resources === b.resources && a.ptzPriority === b.ptzPriority &&
+  a.permissions.join() === b.permissions.join()
 
 const grantsOf = (trust: TokenTrust, before: Trusted | null): Pick<Trusted, "grants" | "held"> => {
   const grants = new Map(trust.roles.map((grant) => {

@@ -8,6 +8,7 @@
  *    reached and when it refuses: the next call connects anew.
  * 3. At most {@link waiting} calls of a camera wait; more are turned away.
  */
+import { AccessTokens } from "#actors/protocol/auth.ts"
 import { CameraDeviceActor, type CameraDeviceClient, CameraDevices } from "#actors/protocol/camera-device.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
@@ -21,7 +22,7 @@ import { entityId, parseEntityId } from "#schema/ownership.ts"
 import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
-import { ptzHandlers } from "./camera-ptz.ts"
+import { makePtzHandlers } from "./camera-ptz.ts"
 
 /** Shorter than the wait of whoever asks, so that the camera's own word comes first. */
 const handlerLimit = Duration.seconds(12)
@@ -85,8 +86,10 @@ const makeConnection = Effect.gen(function*() {
     )
 })
 
-const handlers = Effect.map(makeConnection, (on) =>
-  CameraDeviceActor.of({
+const makeHandlers = Effect.gen(function*() {
+  const on = yield* makeConnection
+  const ptz = yield* makePtzHandlers(on, yield* AccessTokens)
+  return CameraDeviceActor.of({
     Capabilities: () => on("capabilities", (device) => device.capabilities),
     Profiles: () => on("profiles", (device) => device.profiles),
     VideoEncoders: () => on("video encoders", (device) => device.videoEncoders),
@@ -100,11 +103,12 @@ const handlers = Effect.map(makeConnection, (on) =>
     Imaging: ({ payload }) => on("imaging", (device) => device.imaging(payload.source)),
     ImagingOptions: ({ payload }) => on("imaging", (device) => device.imagingOptions(payload.source)),
     SetImaging: ({ payload }) => on("imaging", (device) => device.setImaging(payload.source, payload.change)),
-    ...ptzHandlers(on),
-  }))
+    ...ptz,
+  })
+})
 
 /** Calls of one camera run side by side; the driver lets them to the device one by one. */
-export const entityLayer = CameraDeviceActor.toLayer(handlers, {
+export const entityLayer = CameraDeviceActor.toLayer(makeHandlers, {
   maxIdleTime: idleTime,
   concurrency: waiting,
   mailboxCapacity: waiting,

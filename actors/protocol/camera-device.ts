@@ -20,6 +20,7 @@ import {
   VideoEncoderChange,
   VideoEncoderOptions,
 } from "#schema/camera-device.ts"
+import type { PtzHeld } from "#schema/camera-ptz.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import type { CameraId } from "#schema/common.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
@@ -62,7 +63,7 @@ export const CameraDeviceActor = Entity.make("CameraDevice", [
 export type CameraDeviceClient = ReturnType<Effect.Success<typeof CameraDeviceActor.client>>
 
 /** What a call may fail with, the cluster's own words taken out. */
-type Told<E> = Extract<E, (typeof errors)[number]["Type"] | InvalidInput>
+type Told<E> = Extract<E, (typeof errors)[number]["Type"] | InvalidInput | PtzHeld>
 
 export class CameraDevices extends Context.Service<CameraDevices, {
   /** Sends `message` to the entity of the camera and answers within a time limit. */

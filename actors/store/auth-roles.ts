@@ -11,6 +11,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 export interface RoleSet {
   readonly description?: string
   readonly permissions?: ReadonlyArray<string>
+  readonly ptzPriority?: number
 }
 
 /** What became of a deletion. */
@@ -26,26 +27,30 @@ const namedHolders = 20
 
 export const AuthRolesStore = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
-    o.name, o.description, o.built_in AS "builtIn", o.permissions, o.version,
+    o.name, o.description, o.built_in AS "builtIn", o.permissions, o.ptz_priority AS "ptzPriority",
+    o.version,
     (SELECT count(*)::int FROM auth_user_role r WHERE r.role = o.name) AS users`)
   return {
     /** Built-in roles follow the release that runs. */
     seed: (
       built: ReadonlyArray<
-        { readonly name: string; readonly description: string; readonly permissions: ReadonlyArray<string> }
+        {
+          readonly name: string
+          readonly description: string
+          readonly permissions: ReadonlyArray<string>
+          readonly ptzPriority: number
+        }
       >,
     ) =>
-      Effect.forEach(
-        built,
-        (role) =>
-          sql`
-            INSERT INTO auth_role (name, description, built_in, permissions)
-            VALUES (${role.name}, ${role.description}, true, ${role.permissions as Array<string>})
-            ON CONFLICT (name) DO UPDATE SET description = excluded.description, permissions = excluded.permissions
+      Effect.forEach(built, (role) =>
+        sql`
+            INSERT INTO auth_role (name, description, built_in, permissions, ptz_priority)
+            VALUES (${role.name}, ${role.description}, true, ${role.permissions as Array<string>}, ${role.ptzPriority})
+            ON CONFLICT (name) DO UPDATE SET
+              description = excluded.description, permissions = excluded.permissions, ptz_priority = excluded.ptz_priority
             WHERE auth_role.built_in AND
-              (auth_role.description, auth_role.permissions) IS DISTINCT FROM (excluded.description, excluded.permissions)`,
-        { discard: true },
-      ),
+              (auth_role.description, auth_role.permissions, auth_role.ptz_priority)
+              IS DISTINCT FROM (excluded.description, excluded.permissions, excluded.ptz_priority)`, { discard: true }),
     list: (limit: number, after: string | null) =>
       sql<Role>`
         SELECT ${columns} FROM auth_role o WHERE ${after}::text IS NULL OR o.name > ${after}::text
@@ -58,13 +63,18 @@ export const AuthRolesStore = Effect.map(SqlClient.SqlClient, (sql) => {
         Effect.succeed([]) :
         sql<Role>`SELECT ${columns} FROM auth_role o WHERE o.name IN ${sql.in(names)} ORDER BY o.name`,
     /** Whether the name was free; names that differ in case only are one to those who read them. */
-    insert: (
-      role: { readonly name: string; readonly description: string; readonly permissions: ReadonlyArray<string> },
-    ) =>
+    insert: (role: {
+      readonly name: string
+      readonly description: string
+      readonly permissions: ReadonlyArray<string>
+      readonly ptzPriority: number
+    }) =>
       Effect.map(
         sql`
-          INSERT INTO auth_role (name, description, built_in, permissions)
-          SELECT ${role.name}, ${role.description}, false, ${role.permissions as Array<string>}
+          INSERT INTO auth_role (name, description, built_in, permissions, ptz_priority)
+          SELECT ${role.name}, ${role.description}, false, ${role.permissions as Array<
+          string
+        >}, ${role.ptzPriority}::int
           WHERE NOT EXISTS (SELECT 1 FROM auth_role WHERE lower(name) = lower(${role.name}))
           ON CONFLICT DO NOTHING RETURNING name`,
         (rows) => rows.length === 1,
@@ -75,6 +85,7 @@ export const AuthRolesStore = Effect.map(SqlClient.SqlClient, (sql) => {
         sql`version = version + 1`,
         ...(change.description === undefined ? [] : [sql`description = ${change.description}`]),
         ...(change.permissions === undefined ? [] : [sql`permissions = ${change.permissions as Array<string>}`]),
+        ...(change.ptzPriority === undefined ? [] : [sql`ptz_priority = ${change.ptzPriority}`]),
       ]
       return Effect.map(
         sql`
@@ -104,8 +115,8 @@ export const AuthRolesStore = Effect.map(SqlClient.SqlClient, (sql) => {
       })),
     /** Of all roles: what they grant. */
     permissions: () =>
-      sql<{ readonly role: string; readonly permissions: ReadonlyArray<string> }>`
-        SELECT name AS role, permissions FROM auth_role`,
+      sql<{ readonly role: string; readonly permissions: ReadonlyArray<string>; readonly ptzPriority: number }>`
+        SELECT name AS role, permissions, ptz_priority AS "ptzPriority" FROM auth_role`,
   }
 })
 export type AuthRolesStore = Effect.Success<typeof AuthRolesStore>

@@ -1,11 +1,13 @@
 /**
  * The camera service, as far as cameras are moved: what they can, moves, presets, home and tours.
  */
-import { deviceErrors, DeviceToken, MediaProfile, PtzPreset, PtzStatus, PtzVector } from "#schema/camera-device.ts"
+import { deviceErrors, DeviceToken, MediaProfile, PtzPreset, PtzVector } from "#schema/camera-device.ts"
 import {
+  HeldPtzStatus,
   NewPresetTour,
   PresetTour,
   PtzConfiguration,
+  PtzHeld,
   PtzNode,
   PtzReset,
   PtzResetDone,
@@ -24,6 +26,8 @@ const base = "/camera/api/v1/cameras/:id"
 const params = { id: CameraId }
 const tokenParams = { id: CameraId, token: DeviceToken }
 const error = problems(CameraNotFound, DependencyUnavailable, ...deviceErrors)
+/** Of what only the holder of the camera may do. */
+const held = problems(CameraNotFound, DependencyUnavailable, PtzHeld, ...deviceErrors)
 const camera = { on: { kind: "camera", param: "id" } } as const
 const reads = access("camera:read", camera)
 const writes = access("camera:write", camera)
@@ -62,7 +66,7 @@ const onAbilities = [
       tours: Schema.optionalKey(fields.tours),
     })),
     success: PtzResetDone,
-    error,
+    error: held,
   }).annotateMerge(writes).annotateMerge(
     doc(
       "Reset PTZ settings",
@@ -82,7 +86,7 @@ const onMoves = [
     headers,
     payload: Schema.Struct({ profileToken, velocity: PtzVector, timeoutMs: Schema.optionalKey(MoveTime) }),
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(
     doc(
       "Start continuous movement",
@@ -94,24 +98,29 @@ const onMoves = [
     headers,
     payload: Schema.Struct({ profileToken, position: PtzVector, speed: Schema.optionalKey(PtzVector) }),
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Move to an absolute position", moveDoc)),
   HttpApiEndpoint.post("moveRelative", `${base}/ptz/move/relative`, {
     params,
     headers,
     payload: Schema.Struct({ profileToken, translation: PtzVector, speed: Schema.optionalKey(PtzVector) }),
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Move relative", moveDoc)),
   HttpApiEndpoint.post("stopMoving", `${base}/ptz/stop`, {
     params,
     headers,
     payload: Profile,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Stop PTZ")),
-  HttpApiEndpoint.get("ptzStatus", `${base}/ptz/status`, { params, query, success: PtzStatus, error })
-    .annotateMerge(reads).annotateMerge(doc("Get PTZ status", "What the camera does not tell is null.")),
+  HttpApiEndpoint.get("ptzStatus", `${base}/ptz/status`, { params, query, success: HeldPtzStatus, error })
+    .annotateMerge(reads).annotateMerge(
+      doc(
+        "Get PTZ status",
+        "What the camera does not tell is null. `holder`: who keeps others from moving it, and until when.",
+      ),
+    ),
 ] as const
 
 const onPresets = [
@@ -122,7 +131,7 @@ const onPresets = [
     headers,
     payload: Schema.Struct({ profileToken, name: PresetName, token: Schema.optionalKey(DeviceToken) }),
     success: created(Schema.Struct({ token: Schema.String, name: Schema.String })),
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(
     doc("Set a preset", "The position of this moment; with `token` that preset is replaced."),
   ),
@@ -130,27 +139,27 @@ const onPresets = [
     params: tokenParams,
     query,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Delete a preset")),
   HttpApiEndpoint.post("gotoPreset", `${base}/ptz/presets/:token/goto`, {
     params: tokenParams,
     headers,
     payload: Profile,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Go to a preset")),
   HttpApiEndpoint.put("setHome", `${base}/ptz/home`, {
     params,
     payload: Profile,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Set the home position", "The position of this moment.")),
   HttpApiEndpoint.post("gotoHome", `${base}/ptz/home/goto`, {
     params,
     headers,
     payload: Profile,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Go to the home position")),
 ] as const
 
@@ -166,7 +175,7 @@ const onTours = [
       autoStart: Schema.optionalKey(fields.autoStart),
     })),
     success: created(Schema.Struct({ token: Schema.String, name: Schema.String })),
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(
     doc(
       "Create a preset tour",
@@ -177,14 +186,14 @@ const onTours = [
     params: tokenParams,
     query,
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(doc("Delete a preset tour")),
   HttpApiEndpoint.post("operateTour", `${base}/ptz/tours/:token/operate`, {
     params: tokenParams,
     headers,
     payload: Schema.Struct({ profileToken, operation: TourOperation }),
     success: HttpApiSchema.NoContent,
-    error,
+    error: held,
   }).annotateMerge(moves).annotateMerge(
     doc("Control a preset tour", "A tour that was started goes on when its starter has gone: the camera runs it."),
   ),
@@ -199,6 +208,9 @@ export class CameraPtzGroup extends HttpApiGroup.make("cameraPtz")
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({
     title: "Camera movement",
-    description: "Moving cameras, their presets, homes and tours. A camera that cannot move answers 501.",
+    description:
+      "Moving cameras, their presets, homes and tours. A camera that cannot move answers 501. One user moves a camera at a " +
+      "time: whoever has a higher PTZ priority (of his roles) takes it over, everybody else is refused (409 `ptz_held`) until " +
+      "its holder has done nothing for some seconds.",
   }))
 {}

@@ -27,14 +27,25 @@ export const roles = (cluster: TwoNodes) => {
       const path = "roles/Night%20shift"
       assert.strictEqual(made.headers.get("location"), `${auth}/${path}`)
       assert.deepStrictEqual<unknown>(await expecting(200, admin("GET", path)), made.body)
-      includes(made.body, { builtIn: false, users: 0, description: "", version: 1 })
+      includes(made.body, { builtIn: false, users: 0, description: "", version: 1, ptzPriority: 50 })
+      assert.strictEqual(await code(400, admin("POST", "roles", { name: "x", ptzPriority: 101 })), "bad_request")
       assert.strictEqual(await code(409, admin("POST", "roles", { name: "night SHIFT" })), "role_name_taken")
       assert.strictEqual(
         await code(400, admin("POST", "roles", { name: "x", permissions: ["camera:fly"] })),
         "bad_request",
       )
-      const changed = await expecting(200, admin("PUT", path, { description: "At night" }, { "if-match": `"1"` }))
-      includes(changed, { description: "At night", permissions: ["camera:read", "camera:live"], version: 2 })
+      const changed = await expecting(
+        200,
+        admin("PUT", path, { description: "At night", ptzPriority: 70 }, {
+          "if-match": `"1"`,
+        }),
+      )
+      includes(changed, {
+        ptzPriority: 70,
+        description: "At night",
+        permissions: ["camera:read", "camera:live"],
+        version: 2,
+      })
       assert.strictEqual(await code(412, admin("PUT", path, {}, { "if-match": `"1"` })), "version_conflict")
       const { items } = await expecting(200, admin("GET", "roles"))
       assert.includeMembers(items.map((role: { name: string }) => role.name), [

@@ -15,6 +15,8 @@ export interface Quirks {
   /** GetServices is not known, as on devices from before it. */
   noServices: boolean
   noPtz: boolean
+  /** A continuous move goes on until it is stopped. */
+  ignoresMoveTime: boolean
   /** It moves, and keeps no tours. */
   noTours: boolean
   /** A tour is made, but its spots are refused. */
@@ -42,6 +44,7 @@ export const noQuirks: Quirks = {
   media2Broken: false,
   noServices: false,
   noPtz: false,
+  ignoresMoveTime: false,
   noTours: false,
   refusesSpots: false,
   noImaging: false,

@@ -42,7 +42,7 @@ const moveOn = (state: State, body: Part): void => {
   const seconds = Number(/^PT([\d.]+)S$/.exec(body.at("Timeout").text)?.[1] ?? 60)
   state.settle()
   state.speed = read(body.at("Velocity"), still)
-  state.movingUntilMs = state.nowMs() + seconds * 1000
+  state.movingUntilMs = state.quirks.ignoresMoveTime ? Number.POSITIVE_INFINITY : state.nowMs() + seconds * 1000
 }
 
 export const ptz = (state: State, request: Request): string => {

@@ -1,19 +1,26 @@
 /** The form that adds a role, or changes one: what it grants, and which resource groups narrow it. */
 import type { Role } from "#schema/auth-users.ts"
 import type { ResourceGroup, RoleResourceGroups } from "#schema/permission-groups.ts"
-import { type Permission, permissionDefinitions, permissionNames } from "#schema/permission.ts"
+import {
+  defaultPtzPriority,
+  type Permission,
+  permissionDefinitions,
+  permissionNames,
+  ptzPriorities,
+} from "#schema/permission.ts"
 import { useState } from "react"
 import { assignGroups, groupsOfRole, listGroups } from "../api-access.ts"
 import { createRole, readRole, updateRole } from "../api-users.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
-import { Check, Form, Text, useAction } from "./forms.tsx"
+import { Check, Form, NumberField, Text, useAction } from "./forms.tsx"
 import { Loading, Problem } from "./notes.tsx"
 
 interface Input {
   readonly name: string
   readonly description: string
   readonly permissions: ReadonlyArray<Permission>
+  readonly ptzPriority: number
   readonly allResources: boolean
   readonly groupIds: ReadonlyArray<ResourceGroup["id"]>
 }
@@ -96,20 +103,21 @@ const Fields = ({ groups, known, onDone, role }: FieldsProps) => {
     name: role?.name ?? "",
     description: role?.description ?? "",
     permissions: permissionNames.filter((name) => role?.permissions.includes(name)),
+    ptzPriority: role?.ptzPriority ?? defaultPtzPriority,
     allResources: known?.allResources ?? true,
     groupIds: known?.items.map(({ id }) => id) ?? [],
   })
   const action = useAction()
   const editing: Editing = { input, set: (key, value) => setInput((old) => ({ ...old, [key]: value })) }
   const save = async () => {
-    const { allResources, description, groupIds, name, permissions } = input
+    const { allResources, description, groupIds, name, permissions, ptzPriority } = input
     // A role is narrowed before it grants, so that it is never too wide in between.
     let current = role ?? await createRole({ name, description })
     if (narrowed(input, known)) {
       await assignGroups(current.name, allResources ? { groupIds: [], allResources } : { groupIds })
       current = await readRole(current.name)
     }
-    await updateRole(current, { description, permissions })
+    await updateRole(current, { description, permissions, ptzPriority })
   }
   return (
     <Form
@@ -136,6 +144,16 @@ const Fields = ({ groups, known, onDone, role }: FieldsProps) => {
         onChange={(value) => editing.set("description", value)}
       />
       <PermissionChoice {...editing} />
+      {input.permissions.includes("camera:ptz") && (
+        <NumberField
+          label="PTZ priority"
+          hint="Who moves a camera when two want to: the higher one. A user has the highest of their roles."
+          min={ptzPriorities.least}
+          max={ptzPriorities.most}
+          value={input.ptzPriority}
+          onChange={(value) => editing.set("ptzPriority", value)}
+        />
+      )}
       {may("permission:write") && <GroupChoice {...editing} groups={groups} />}
     </Form>
   )
