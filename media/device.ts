@@ -29,6 +29,7 @@ import type { NewPresetTour, PresetTour, PtzConfiguration, PtzNode, TourOperatio
 import type { DriverKind } from "#schema/camera.ts"
 import type { InvalidInput } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted } from "effect"
+import type { DeviceConfig } from "./device-config.ts"
 
 export interface DeviceOptions {
   /** A name or an address as a person gave it. */
@@ -99,12 +100,20 @@ export interface Device {
   readonly setImaging: (source: string, change: ImagingChange) => Answer<ImagingSettings, InvalidInput>
   readonly ptz: DevicePtz
   readonly tours: DeviceTours
+  readonly config: DeviceConfig
+}
+/** A still picture, whole. */
+export interface DevicePicture {
+  readonly contentType: "image/jpeg" | "image/png"
+  readonly bytes: Uint8Array
 }
 
 /** One camera family that has a protocol of its own. */
 export interface DeviceDriver {
   /** Verifies the credentials: what it answers has spoken with the device as that user. */
   readonly connect: (options: DeviceOptions) => Answer<Device>
+  /** Fetches the picture that `Device.snapshotUri` names, beside the connection with the device. */
+  readonly picture: (options: DeviceOptions, uri: string) => Answer<DevicePicture>
 }
 
 /** The drivers of this node by family; null: the family has no protocol by which it can be asked. */

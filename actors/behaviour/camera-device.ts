@@ -14,15 +14,16 @@ import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { type Device, DeviceDrivers } from "#media/device.ts"
 import { DeviceDiscovery } from "#media/discovery.ts"
-import { cameraSecret } from "#schema/camera-change.ts"
-import { CameraAuthFailed, CameraUnreachable, OnvifOperationUnsupported } from "#schema/camera-device.ts"
+import { CameraUnreachable, OnvifOperationUnsupported } from "#schema/camera-device.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import { CameraId } from "#schema/common.ts"
 import { entityId, parseEntityId } from "#schema/ownership.ts"
 import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
-import { makePtzHandlers } from "./camera-ptz.ts"
+import { configHandlers } from "./camera-config.ts"
+import { makePictures, openPassword } from "./camera-picture.ts"
+import { makePtzHandlers, type OnDevice } from "./camera-ptz.ts"
 
 /** Shorter than the wait of whoever asks, so that the camera's own word comes first. */
 const handlerLimit = Duration.seconds(12)
@@ -60,18 +61,13 @@ const makeConnection = Effect.gen(function*() {
     }
     const key = [host, port, username, sealedPassword].join("\u0000")
     if (held !== null && held.key === key) return held.device
-    const password = sealedPassword === null ?
-      null :
-      yield* vault.open(cameraSecret(id), sealedPassword).pipe(
-        Effect.catchTag("VaultError", () =>
-          Effect.fail(new CameraAuthFailed({ detail: "its password cannot be opened; set it anew" }))),
-      )
+    const password = yield* openPassword(vault, id, sealedPassword)
     const made = yield* driver.connect({ host, port, username, password, requestTimeoutMs })
     held = { key, device: made }
     return made
   })
 
-  return <A, E extends { readonly _tag: string }>(operation: string, work: (device: Device) => Effect.Effect<A, E>) =>
+  const on: OnDevice = (operation, work) =>
     Semaphore.withPermit(connecting)(device(operation)).pipe(
       Effect.flatMap(work),
       Effect.timeoutOrElse({
@@ -84,10 +80,11 @@ const makeConnection = Effect.gen(function*() {
         })
       ),
     )
+  return { on, config: configHandlers(on, store, id) }
 })
 
 const makeHandlers = Effect.gen(function*() {
-  const on = yield* makeConnection
+  const { config, on } = yield* makeConnection
   const ptz = yield* makePtzHandlers(on, yield* AccessTokens)
   return CameraDeviceActor.of({
     Capabilities: () => on("capabilities", (device) => device.capabilities),
@@ -104,6 +101,7 @@ const makeHandlers = Effect.gen(function*() {
     ImagingOptions: ({ payload }) => on("imaging", (device) => device.imagingOptions(payload.source)),
     SetImaging: ({ payload }) => on("imaging", (device) => device.setImaging(payload.source, payload.change)),
     ...ptz,
+    ...config,
   })
 })
 
@@ -116,19 +114,27 @@ export const entityLayer = CameraDeviceActor.toLayer(makeHandlers, {
 })
 
 const make = Effect.gen(function*() {
-  const store = yield* CameraStore
+  const [store, vault, drivers] = yield* Effect.all([CameraStore, Vault, DeviceDrivers])
   const clientOf = yield* CameraDeviceActor.client
   const { probe } = yield* DeviceDiscovery
+  const askCamera: CameraDevices["Service"]["ask"] = <A, E extends { readonly _tag: string }>(
+    id: CameraId,
+    message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
+  ) =>
+    Effect.gen(function*() {
+      const home = yield* store.home(id)
+      if (home === null) return yield* new CameraNotFound({ id })
+      return yield* ask(message(clientOf(entityId(home.slot, id))))
+    }) as never
+  const picture = yield* makePictures({
+    store,
+    vault,
+    drivers,
+    uriOf: (id, profile) => Effect.map(askCamera(id, (camera) => camera.Snapshot({ profile })), ({ uri }) => uri),
+  })
   return CameraDevices.of({
-    ask: <A, E extends { readonly _tag: string }>(
-      id: CameraId,
-      message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
-    ) =>
-      Effect.gen(function*() {
-        const home = yield* store.home(id)
-        if (home === null) return yield* new CameraNotFound({ id })
-        return yield* ask(message(clientOf(entityId(home.slot, id))))
-      }) as never,
+    ask: askCamera,
+    picture,
     discover: Effect.fn("CameraDevices.discover")(function*(waitMs: number) {
       const found = yield* probe(waitMs)
       const known = yield* store.atHosts([...new Set(found.map(({ host }) => host))])

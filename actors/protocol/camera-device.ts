@@ -10,6 +10,7 @@ import {
   Capability,
   DeviceClock,
   DeviceClockChange,
+  type DeviceError,
   deviceErrors,
   type DiscoveredDevice,
   ImagingChange,
@@ -28,6 +29,7 @@ import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
+import { configMessages } from "./camera-config.ts"
 import { ptzMessages } from "./camera-ptz.ts"
 
 const errors = [CameraNotFound, DependencyUnavailable, ...deviceErrors] as const
@@ -57,6 +59,7 @@ export const CameraDeviceActor = Entity.make("CameraDevice", [
     error: Schema.Union([...errors, InvalidInput]),
   }),
   ...ptzMessages,
+  ...configMessages,
 ]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
 
 /** What sends messages to one camera's entity. */
@@ -65,12 +68,23 @@ export type CameraDeviceClient = ReturnType<Effect.Success<typeof CameraDeviceAc
 /** What a call may fail with, the cluster's own words taken out. */
 type Told<E> = Extract<E, (typeof errors)[number]["Type"] | InvalidInput | PtzHeld>
 
+/** Whole, at most 8 MiB. */
+export interface CameraPicture {
+  readonly contentType: "image/jpeg" | "image/png"
+  readonly bytes: Uint8Array
+}
+
 export class CameraDevices extends Context.Service<CameraDevices, {
   /** Sends `message` to the entity of the camera and answers within a time limit. */
   readonly ask: <A, E extends { readonly _tag: string }>(
     id: CameraId,
     message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, Told<E> | CameraNotFound | DependencyUnavailable>
+  /** The picture that the camera serves by itself, at most a second old; fetched by the node that is asked. Null: the first profile. */
+  readonly picture: (
+    id: CameraId,
+    profile: string | null,
+  ) => Effect.Effect<CameraPicture, DeviceError | CameraNotFound | DependencyUnavailable>
   /** Cameras on the networks of the node that is asked, with the camera of ours that each is, if any. */
   readonly discover: (waitMs: number) => Effect.Effect<ReadonlyArray<DiscoveredDevice>, DependencyUnavailable>
 }>()("nightjar/actors/CameraDevices") {}

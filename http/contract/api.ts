@@ -12,6 +12,7 @@ import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
+import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
 import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
@@ -47,6 +48,7 @@ const groups = nightjar
   .add(CameraLiveGroup)
   .add(CameraDeviceGroup)
   .add(CameraPtzGroup)
+  .add(CameraConfigGroup)
   .add(RecordGroup)
   .add(SearchGroup)
   .add(ReplayGroup)

@@ -6,6 +6,7 @@ import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
+import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
@@ -39,6 +40,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraLiveHandlers,
   CameraDeviceHandlers,
   CameraPtzHandlers,
+  CameraConfigHandlers,
   RecordHandlers,
   SearchHandlers,
   ReplayHandlers,

@@ -19,10 +19,10 @@ import { Schema, SchemaTransformation } from "effect"
 /** Replies hold at most so many of a kind; a device with more is refused as malformed. */
 const maxItems = 512
 
-const opt = Schema.optionalKey
-const text = Schema.String.check(Schema.isMaxLength(4096))
-const number = Schema.FiniteFromString
-const integer = Schema.FiniteFromString.check(Schema.isInt())
+export const opt = Schema.optionalKey
+export const text = Schema.String.check(Schema.isMaxLength(4096))
+export const number = Schema.FiniteFromString
+export const integer = Schema.FiniteFromString.check(Schema.isInt())
 
 /** Once or several times. */
 export const many = <S extends Schema.Constraint>(schema: S) =>
@@ -138,7 +138,7 @@ export const toProfile2 = (shape: typeof profile2Shape.Type): MediaProfile => {
   })
 }
 
-const range = Schema.Struct({ min: number, max: number })
+export const range = Schema.Struct({ min: number, max: number })
 const of1 = {
   resolutionsAvailable: opt(many(resolution)),
   frameRateRange: opt(filled(range)),

@@ -11,9 +11,11 @@ import type { Capability, DeviceError } from "#schema/camera-device.ts"
 import { Effect } from "effect"
 import type { Device, DeviceDriver, DeviceOptions } from "../device.ts"
 import { makeClient, type OnvifClient } from "./onvif-client.ts"
+import { onvifConfig } from "./onvif-config.ts"
 import { onvifDevice, readClock } from "./onvif-device.ts"
 import { onvifMedia } from "./onvif-media.ts"
 import { type ServiceName, serviceOf } from "./onvif-message.ts"
+import { fetchPicture } from "./onvif-picture.ts"
 import { onvifPtz } from "./onvif-ptz.ts"
 import { capabilitiesShape, informationShape, servicesShape } from "./onvif-shape.ts"
 import { onvifTours } from "./onvif-tour.ts"
@@ -151,7 +153,8 @@ const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Ef
     ...onvifDevice(client),
     ptz: onvifPtz(client, media.profiles),
     tours: onvifTours(client, media.profiles),
+    config: onvifConfig(client, options.host, media2 === "yes"),
   }
 })
 
-export const onvifDriver: DeviceDriver = { connect }
+export const onvifDriver: DeviceDriver = { connect, picture: fetchPicture }

@@ -16,9 +16,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { imaging } from "./imaging.ts"
 import { media1, media2 } from "./media.ts"
+import { network } from "./network.ts"
 import type { DeviceOptions } from "./options.ts"
+import { servePicture } from "./picture.ts"
 import { ptz } from "./ptz.ts"
 import {
+  invalid,
   namespaces,
   type Part,
   readRequest,
@@ -71,7 +74,8 @@ const toldMs = (told: Part): number => {
   return Date.UTC(...day, time.number("Hour", 0), time.number("Minute", 0), time.number("Second", 0))
 }
 
-const management = (state: State, { body, operation }: Request): string => {
+const management = (state: State, request: Request): string => {
+  const { body, operation } = request
   switch (operation) {
     case "GetSystemDateAndTime":
       return time(state)
@@ -100,8 +104,11 @@ const management = (state: State, { body, operation }: Request): string => {
         `<tt:XAddr>${addressOf(state, "media")}</tt:XAddr></tt:Media>` +
         (state.quirks.noPtz ? "" : `<tt:PTZ><tt:XAddr>${addressOf(state, "ptz")}</tt:XAddr></tt:PTZ>`) +
         `</tds:Capabilities>`
-    default:
-      throw unsupported(operation)
+    default: {
+      const answer = network(state, request)
+      if (answer === null) throw unsupported(operation)
+      return answer
+    }
   }
 }
 
@@ -121,14 +128,14 @@ class Guard {
     this.#given.add(nonce)
     return `Digest realm="simulated", qop="auth", nonce="${nonce}", algorithm=MD5`
   }
-  digest(header: string | undefined, uri: string): boolean {
+  digest(header: string | undefined, uri: string, method = "POST"): boolean {
     const value = (name: string) => new RegExp(`\\b${name}="?([^",]*)`).exec(header ?? "")?.[1] ?? ""
     if (!this.#given.delete(value("nonce"))) return false
     const { password, username } = this.#state.options
     const md5 = (text: string) => createHash("md5").update(text).digest("hex")
     const proof = md5(
       `${md5(`${username}:simulated:${password}`)}:${value("nonce")}:${value("nc")}:${value("cnonce")}:auth:${
-        md5(`POST:${uri}`)
+        md5(`${method}:${uri}`)
       }`,
     )
     return value("username") === username && value("response") === proof && value("uri") === uri
@@ -162,8 +169,23 @@ export interface SimulatedDevice {
 /** What the quirks make of a reply. */
 const twisted = ({ quirks }: State, xml: string): string => {
   const odd = quirks.wrongNamespace ? xml.replaceAll("www.onvif.org", "www.example.org") : xml
-  const long = odd.length < quirks.hugeBytes ? odd + " ".repeat(quirks.hugeBytes - odd.length) : odd
-  return quirks.brokenXml ? long.slice(0, long.lastIndexOf("</env:Body>") - 5) : long
+  return quirks.brokenXml ? odd.slice(0, odd.lastIndexOf("</env:Body>") - 5) : odd
+}
+
+/** Goes on with blanks to so many bytes, no faster than they are read. */
+const sendLong = (response: ServerResponse, body: string, total: number): void => {
+  let left = total - body.length
+  const blanks = Buffer.alloc(65_536, " ")
+  const more = () => {
+    while (left > 0) {
+      left -= blanks.length
+      if (!response.write(left < 0 ? blanks.subarray(0, blanks.length + left) : blanks)) return
+    }
+    response.end()
+  }
+  response.on("drain", more)
+  response.write(body)
+  more()
 }
 
 const answer = (
@@ -184,6 +206,8 @@ const answer = (
     if (!open && !state.quirks.digestOnly && !guard.token(request.header)) {
       throw new SoapFault(400, ["NotAuthorized"], "Sender not authorized")
     }
+    if (state.quirks.lacks.includes(request.operation)) throw unsupported(request.operation)
+    if (state.quirks.refuses.includes(request.operation)) throw invalid("ConfigModify", "Not now")
     const body = services[service](state, request)
     state.done.push(request.operation)
     const name = `${prefixes[service]}:${request.operation}Response`
@@ -201,15 +225,21 @@ const respond = (
   response: ServerResponse,
   text: string,
 ): void => {
-  if (state.quirks.busy) {
+  if (state.overloaded()) {
     response.writeHead(503).end()
     return
   }
   const { body, status } = answer(state, guard, message, text)
+  if (state.quirks.vanishesAt !== null && state.done.at(-1) === state.quirks.vanishesAt) {
+    message.socket.destroy()
+    return
+  }
   const headers = status === 401 ?
     { "www-authenticate": guard.challenge() } :
     { "content-type": "application/soap+xml" }
-  response.writeHead(status, headers).end(body)
+  response.writeHead(status, headers)
+  if (body.length < state.quirks.hugeBytes) sendLong(response, body, state.quirks.hugeBytes)
+  else response.end(body)
 }
 
 const closed = (server: Server): Promise<void> =>
@@ -239,6 +269,11 @@ export const startDevice = async (options: Partial<DeviceOptions> = {}): Promise
     message.on("end", () => {
       const text = Buffer.concat(chunks).toString("utf8")
       heard.push(`${message.rawHeaders.join("\n")}\n\n${text}`)
+      if (message.method === "GET") {
+        const digest = () => guard.digest(message.headers.authorization, message.url ?? "", "GET")
+        servePicture(state, message, response, { challenge: () => guard.challenge(), digest })
+        return
+      }
       const { slowMs } = state.quirks
       if (slowMs === 0) respond(state, guard, message, response, text)
       else setTimeout(() => respond(state, guard, message, response, text), slowMs)

@@ -1,6 +1,8 @@
 /** Media 1 and Media 2 of the simulated device: two profiles over one video source, each with an encoder of its own. */
 import type { Encoder } from "./options.ts"
+import { osd } from "./osd.ts"
 import { escape, invalid, type Part, type Request, unsupported } from "./soap.ts"
+import { audioEncoder, sources, videoSource } from "./sources.ts"
 import type { State } from "./state.ts"
 
 const roles = ["main", "sub"] as const
@@ -22,21 +24,23 @@ const encoder2 = (one: Encoder, tag: string): string =>
   `</tt:FrameRateLimit><tt:BitrateLimit>${one.bitrate}</tt:BitrateLimit></tt:RateControl><tt:Quality>${one.quality}` +
   `</tt:Quality></${tag}>`
 
-const source =
-  `token="vsc"><tt:Name>Source</tt:Name><tt:UseCount>2</tt:UseCount><tt:SourceToken>source-1</tt:SourceToken>` +
-  `<tt:Bounds x="0" y="0" width="1920" height="1080"/>`
-const audio = `token="audio"><tt:Name>Audio</tt:Name><tt:UseCount>1</tt:UseCount><tt:Encoding>AAC</tt:Encoding>`
 const ptz = `token="ptz-1"><tt:Name>PTZ</tt:Name><tt:UseCount>1</tt:UseCount><tt:NodeToken>node-1</tt:NodeToken>`
 
 const profile1 = (state: State, role: Role): string =>
-  `<trt:Profiles token="${role}" fixed="true"><tt:Name>${role}</tt:Name><tt:VideoSourceConfiguration ${source}` +
+  `<trt:Profiles token="${role}" fixed="true"><tt:Name>${role}</tt:Name><tt:VideoSourceConfiguration ${
+    videoSource(state)
+  }` +
   `</tt:VideoSourceConfiguration>${encoder1(state.encoders[role], "tt:VideoEncoderConfiguration")}` +
-  (role === "main" ? `<tt:AudioEncoderConfiguration ${audio}</tt:AudioEncoderConfiguration>` : "") +
+  (role === "main" ?
+    `<tt:AudioEncoderConfiguration ${audioEncoder(state, "trt")}</tt:AudioEncoderConfiguration>` :
+    "") +
   (state.quirks.noPtz ? "" : `<tt:PTZConfiguration ${ptz}</tt:PTZConfiguration>`) + `</trt:Profiles>`
 const profile2 = (state: State, role: Role): string =>
-  `<tr2:Profiles token="${role}" fixed="true"><tr2:Name>${role}</tr2:Name><tr2:Configurations><tr2:VideoSource ${source}` +
+  `<tr2:Profiles token="${role}" fixed="true"><tr2:Name>${role}</tr2:Name><tr2:Configurations><tr2:VideoSource ${
+    videoSource(state)
+  }` +
   `</tr2:VideoSource>${encoder2(state.encoders[role], "tr2:VideoEncoder")}` +
-  (role === "main" ? `<tr2:AudioEncoder ${audio}</tr2:AudioEncoder>` : "") +
+  (role === "main" ? `<tr2:AudioEncoder ${audioEncoder(state, "tr2")}</tr2:AudioEncoder>` : "") +
   (state.quirks.noPtz ? "" : `<tr2:PTZ ${ptz}</tr2:PTZ>`) + `</tr2:Configurations></tr2:Profiles>`
 
 export const resolutions = [[1920, 1080], [1280, 720], [640, 360], [320, 180]] as const
@@ -110,7 +114,12 @@ const uri = (state: State, body: Part, kind: "GetStreamUri" | "GetSnapshotUri"):
   return escape(url.href)
 }
 
-export const media1 = (state: State, { body, operation }: Request): string => {
+/** What both services have alike; null: this is none of it. */
+const shared = (state: State, request: Request, prefix: "trt" | "tr2"): string | null =>
+  osd(state, request, prefix) ?? sources(state, request, prefix)
+
+export const media1 = (state: State, request: Request): string => {
+  const { body, operation } = request
   switch (operation) {
     case "GetProfiles":
       return roles.map((role) => profile1(state, role)).join("")
@@ -126,12 +135,17 @@ export const media1 = (state: State, { body, operation }: Request): string => {
     case "SetVideoEncoderConfiguration":
       setEncoder(state, body.at("Configuration"))
       return ""
-    default:
-      throw unsupported(operation)
+    default: {
+      const answer = shared(state, request, "trt")
+      if (answer === null) throw unsupported(operation)
+      return answer
+    }
   }
 }
 
-export const media2 = (state: State, { body, operation }: Request): string => {
+export const media2 = (state: State, request: Request): string => {
+  const { body, operation } = request
+  if (state.quirks.media2Lacks.includes(operation)) throw unsupported(operation)
   if (state.quirks.media2Broken) throw invalid("ConfigurationConflict", "Media 2 is out of order")
   switch (operation) {
     case "GetProfiles":
@@ -147,7 +161,10 @@ export const media2 = (state: State, { body, operation }: Request): string => {
     case "SetVideoEncoderConfiguration":
       setEncoder(state, body.at("Configuration"))
       return ""
-    default:
-      throw unsupported(operation)
+    default: {
+      const answer = shared(state, request, "tr2")
+      if (answer === null) throw unsupported(operation)
+      return answer
+    }
   }
 }

@@ -24,7 +24,7 @@ export interface Quirks {
   noImaging: boolean
   /** Waits so long before it answers. */
   slowMs: number
-  /** Replies are padded to so many bytes. */
+  /** Replies go on to so many bytes. */
   hugeBytes: number
   /** Replies break off in the middle of an element. */
   brokenXml: boolean
@@ -34,6 +34,19 @@ export interface Quirks {
   digestOnly: boolean
   /** Answers 503. */
   busy: boolean
+  /** More requests than this within a second are answered with 503; null: it bears any load. */
+  requestsPerSecond: number | null
+  /** Operations that it does not know, of any service. */
+  lacks: ReadonlyArray<string>
+  /** Operations that it has in Media 1 alone. */
+  media2Lacks: ReadonlyArray<string>
+  /** Operations that it declines, whatever is asked. */
+  refuses: ReadonlyArray<string>
+  /** It carries this operation out, and the connection breaks without an answer. */
+  vanishesAt: string | null
+  /** What it serves as its picture: an error page, one that calls itself a picture, a redirect, one that never ends or never goes on. */
+  picture: "jpeg" | "html" | "disguised" | "elsewhere" | "endless" | "silent"
+  pictureAuth: "digest" | "basic" | "none"
   /** The host that its addresses name, where not its own. */
   namedHost: string | null
 }
@@ -54,6 +67,13 @@ export const noQuirks: Quirks = {
   wrongNamespace: false,
   digestOnly: false,
   busy: false,
+  requestsPerSecond: null,
+  lacks: [],
+  media2Lacks: [],
+  refuses: [],
+  vanishesAt: null,
+  picture: "jpeg",
+  pictureAuth: "digest",
   namedHost: null,
 }
 

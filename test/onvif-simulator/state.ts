@@ -4,6 +4,7 @@
  * Invariants
  * 1. A change by one request is seen by the next; nothing is remembered elsewhere.
  */
+import { Configuration } from "./configuration.ts"
 import { type DeviceOptions, type Encoder, noQuirks, type Quirks } from "./options.ts"
 
 export interface Position {
@@ -74,14 +75,27 @@ export class State {
   tourCount = 0
   readonly limits: Limits = { panTilt: [-0.5, 0.5], zoom: [0, 0.5] }
   readonly picture = { Brightness: 50, ColorSaturation: 50, Contrast: 50, Sharpness: 50, IrCutFilter: "AUTO" }
+  readonly configuration = new Configuration()
   clockMode = "Manual"
   timeZone = "UTC0"
   /** Operations that were carried out, in order. */
   readonly done: Array<string> = []
 
+  /** When requests came, of the last second. */
+  #requests: Array<number> = []
+
   constructor(options: DeviceOptions) {
     this.options = options
     this.quirks = { ...noQuirks, ...options.quirks }
+  }
+
+  /** Whether this request, which is counted, is answered with 503. */
+  overloaded(): boolean {
+    const { busy, requestsPerSecond } = this.quirks
+    const now = performance.now()
+    this.#requests = this.#requests.filter((at) => now - at < 1000)
+    this.#requests.push(now)
+    return busy || (requestsPerSecond !== null && this.#requests.length > requestsPerSecond)
   }
 
   /** By the device's clock. */

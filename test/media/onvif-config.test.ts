@@ -1,0 +1,466 @@
+/** What the ONVIF driver sets, against the simulated device by Media 2 and by Media 1 alone; and its pictures. */
+import type { DeviceConfig } from "#media/device-config.ts"
+import type { DeviceOptions } from "#media/device.ts"
+import { consequence, hostAddressFault } from "#media/drivers/onvif-network.ts"
+import { onvifDriver } from "#media/drivers/onvif.ts"
+import type { DeviceError } from "#schema/camera-device.ts"
+import type { InvalidInput } from "#schema/problem.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { type SimulatedDevice, startDevice } from "../onvif-simulator/device.ts"
+import type { DeviceOptions as SimulatedOptions, Quirks } from "../onvif-simulator/options.ts"
+import { picture } from "../onvif-simulator/picture.ts"
+
+const simulated = (quirks: Partial<Quirks> = {}, more: Partial<SimulatedOptions> = {}) =>
+  Effect.acquireRelease(
+    Effect.promise(() => startDevice({ quirks, ...more })),
+    (device) => Effect.promise(() => device.close()),
+  )
+const optionsOf = ({ host, port }: SimulatedDevice, more: Partial<DeviceOptions> = {}) => ({
+  host,
+  port,
+  username: "admin",
+  password: Redacted.make("swordfish"),
+  requestTimeoutMs: 5_000,
+  ...more,
+})
+const configOf = (device: SimulatedDevice) => Effect.map(onvifDriver.connect(optionsOf(device)), ({ config }) => config)
+
+type Failing = Effect.Effect<unknown, DeviceError | InvalidInput>
+const fault = (asked: Failing) =>
+  Effect.map(Effect.flip(asked), (error) => error._tag === "InvalidInput" ? error.message : error._tag)
+
+/** By Media 2, by Media 1, and where Media 2 has profiles and nothing else. */
+const kinds = [
+  { name: "Media 2", quirks: {} },
+  { name: "Media 1", quirks: { media1Only: true } },
+  {
+    name: "Media 1 where Media 2 lacks it",
+    quirks: {
+      media2Lacks: [
+        "GetOSDs",
+        "GetOSDOptions",
+        "CreateOSD",
+        "SetOSD",
+        "DeleteOSD",
+        "GetVideoSourceConfigurations",
+        "GetAudioSourceConfigurations",
+        "GetAudioEncoderConfigurations",
+      ],
+    },
+  },
+] as const
+
+describe.each(kinds)("by $name", ({ quirks }) => {
+  it.live("OSDs are listed, made, changed and deleted, within their options", () =>
+    Effect.gen(function*() {
+      const device = yield* simulated(quirks)
+      const { createOsd, deleteOsd, osd, osdOptions, osds, setOsd } = yield* configOf(device)
+      const space = "http://www.onvif.org/ver10/colorspace/YCbCr"
+      const color = { x: 82, y: -26, z: 97, colorspace: space, transparency: 0 }
+      const clock = {
+        token: "osd-1",
+        sourceToken: "vsc",
+        type: "text",
+        position: { kind: "upperLeft", x: null, y: null },
+        text: {
+          kind: "dateAndTime",
+          text: null,
+          dateFormat: "yyyy-MM-dd",
+          timeFormat: "HH:mm:ss",
+          fontSize: 30,
+          fontColor: color,
+          backgroundColor: null,
+        },
+        imagePath: null,
+      }
+      assert.deepStrictEqual(yield* osds, [clock] as never)
+      const allowed = yield* osdOptions(null)
+      assert.deepInclude(allowed, {
+        sourceToken: "vsc",
+        types: ["text", "image"],
+        fontSize: { min: 16, max: 64 },
+        dateFormats: ["yyyy-MM-dd", "MM/dd/yyyy"],
+        imagePaths: ["/usr/share/logo.png"],
+        backgroundColors: null,
+      })
+      assert.deepInclude(allowed.maximum, { total: 4, image: 1, plain: 3, dateAndTime: 1 })
+
+      const words = `Tor <"1"> & 'Hof' \u0000é`
+      const made = yield* createOsd({
+        type: "text",
+        position: { kind: "custom", x: -0.5, y: 0.25 },
+        text: { kind: "plain", text: words, fontSize: 16 },
+      })
+      assert.deepInclude(made, { token: "osd-2", position: { kind: "custom", x: -0.5, y: 0.25 } })
+      assert.strictEqual(made.text?.text, words.replace("\u0000", ""))
+      const moved = yield* setOsd("osd-1", { position: { kind: "lowerRight" }, text: { dateFormat: "MM/dd/yyyy" } })
+      assert.deepStrictEqual(moved, {
+        ...clock,
+        position: { kind: "lowerRight", x: null, y: null },
+        text: { ...clock.text, dateFormat: "MM/dd/yyyy" },
+      } as never)
+      const logo = yield* createOsd({
+        type: "image",
+        position: { kind: "upperRight" },
+        imagePath: "/usr/share/logo.png",
+      })
+      assert.deepInclude(logo, { type: "image", imagePath: "/usr/share/logo.png", text: null })
+
+      const asked = device.state.done.filter((one) => one === "SetOSD" || one === "CreateOSD").length
+      const text = { type: "text", position: { kind: "upperLeft" } } as const
+      const faults: ReadonlyArray<readonly [Failing, string]> = [
+        [setOsd("osd-1", { text: { fontSize: 65 } }), "/payload/text/fontSize: the camera allows from 16 to 64"],
+        [setOsd("osd-1", { text: { timeFormat: "h" } }), "/payload/text/timeFormat: the camera allows HH:mm:ss"],
+        [setOsd("osd-1", { position: { kind: "custom" } }), "/payload/position: custom needs x and y, from -1 to 1"],
+        [
+          setOsd("osd-1", { text: { fontColor: { ...color, x: 1 } } }),
+          "/payload/text/fontColor: the camera allows x/y/z of 82/-26/97, 16/0/0",
+        ],
+        [
+          setOsd("osd-1", { text: { backgroundColor: color } }),
+          "/payload/text/backgroundColor: the camera does not offer it",
+        ],
+        [setOsd("osd-3", { imagePath: "/etc/passwd" }), "/payload/imagePath: the camera allows /usr/share/logo.png"],
+        [createOsd({ ...text, type: "image" }), "/payload/type: the camera allows 1 of kind image"],
+        [
+          createOsd({ ...text, text: { kind: "dateAndTime" } }),
+          "/payload/type: the camera allows 1 of kind dateAndTime",
+        ],
+        [setOsd("osd-9", {}), "CameraRefused"],
+        [osd("osd-9"), "CameraRefused"],
+        [osdOptions("nothing"), "CameraRefused"],
+      ]
+      for (const [failing, expected] of faults) assert.strictEqual(yield* fault(failing), expected)
+      yield* createOsd({ ...text, text: { kind: "plain", text: "four" } })
+      assert.strictEqual(
+        yield* fault(createOsd({ ...text, text: { kind: "plain", text: "five" } })),
+        "/payload/type: the camera allows 4 OSDs in one picture",
+      )
+      const sent = device.state.done.filter((one) => one === "SetOSD" || one === "CreateOSD").length
+      assert.strictEqual(sent, asked + 1, "the device was not asked for what it cannot do")
+      yield* deleteOsd("osd-1")
+      assert.deepStrictEqual((yield* osds).map(({ token }) => token), ["osd-2", "osd-3", "osd-4"])
+      assert.strictEqual(yield* fault(deleteOsd("osd-1")), "CameraRefused")
+    }))
+
+  it.live("sources and audio encoders are listed and changed, within their options", () =>
+    Effect.gen(function*() {
+      const device = yield* simulated(quirks)
+      const { audioEncoders, audioSources, setAudioEncoder, setVideoSource, videoSources } = yield* configOf(device)
+      const source = {
+        token: "vsc",
+        name: "Source",
+        useCount: 2,
+        sourceToken: "source-1",
+        bounds: { x: 0, y: 0, width: 1920, height: 1080 },
+        rotation: { mode: "off", degrees: null },
+      } as const
+      assert.deepStrictEqual(yield* videoSources, [source])
+      const bounds = { x: 100, y: 50, width: 1280, height: 720 }
+      const turned = yield* setVideoSource("vsc", {
+        name: "Yard & <gate>",
+        bounds,
+        rotation: { mode: "on", degrees: 180 },
+      })
+      assert.deepStrictEqual(turned, {
+        ...source,
+        name: "Yard & <gate>",
+        bounds,
+        rotation: { mode: "on", degrees: 180 },
+      })
+      assert.deepStrictEqual(yield* audioSources, [
+        { token: "asc", name: "Microphone", useCount: 1, sourceToken: "mic-1" },
+      ])
+      const sound = { token: "audio", name: "Audio", useCount: 1 }
+      const aac = { ...sound, encoding: "aac", bitrateBps: 64_000, sampleRateHz: 16_000 } as const
+      assert.deepStrictEqual(yield* audioEncoders, [aac])
+      assert.deepStrictEqual(yield* setAudioEncoder("audio", { bitrateBps: 128_000 }), { ...aac, bitrateBps: 128_000 })
+      const g711 = { encoding: "g711", bitrateBps: 64_000, sampleRateHz: 8_000 } as const
+      assert.deepStrictEqual(yield* setAudioEncoder("audio", g711), { ...sound, ...g711 })
+
+      const faults: ReadonlyArray<readonly [Failing, string]> = [
+        [
+          setVideoSource("vsc", { bounds: { ...bounds, width: 100 } }),
+          "/payload/bounds/width: the camera allows from 960 to 1920",
+        ],
+        [setVideoSource("vsc", { rotation: { mode: "auto" } }), "/payload/rotation/mode: the camera allows off, on"],
+        [
+          setVideoSource("vsc", { rotation: { mode: "on", degrees: 5 } }),
+          "/payload/rotation/degrees: the camera allows 90, 180",
+        ],
+        [setVideoSource("vsc", { sourceToken: "x" }), "/payload/sourceToken: the camera allows source-1"],
+        // The device itself declines what its options do not rule out.
+        [setVideoSource("vsc", { bounds: { ...bounds, x: 900 } }), "CameraRefused"],
+        [setVideoSource("nothing", {}), "CameraRefused"],
+        [setAudioEncoder("audio", { encoding: "opus" }), "/payload/encoding: the camera allows g711, aac"],
+        [setAudioEncoder("audio", { bitrateBps: 1 }), "/payload/bitrateBps: the camera allows 64000"],
+        [setAudioEncoder("audio", { encoding: "aac" }), "/payload/sampleRateHz: the camera allows 16000, 48000"],
+        [setAudioEncoder("nothing", {}), "CameraRefused"],
+      ]
+      for (const [failing, expected] of faults) assert.strictEqual(yield* fault(failing), expected)
+      assert.deepStrictEqual(yield* audioEncoders, [{ ...sound, ...g711 }])
+    }))
+})
+
+it.live("the focus moves by its move options, and stops", () =>
+  Effect.gen(function*() {
+    const device = yield* simulated()
+    const { moveFocus, stopFocus } = yield* configOf(device)
+    yield* moveFocus("source-1", { mode: "absolute", position: 0.75, speed: 1 })
+    yield* moveFocus("source-1", { mode: "continuous", speed: -1 })
+    assert.deepInclude(device.state.configuration, { focus: 0.75, focusSpeed: -1 })
+    yield* stopFocus("source-1")
+    assert.strictEqual(device.state.configuration.focusSpeed, 0)
+    const faults: ReadonlyArray<readonly [Failing, string]> = [
+      [moveFocus("source-1", { mode: "absolute", position: 2 }), "/payload/position: the camera allows from 0 to 1"],
+      [moveFocus("source-1", { mode: "continuous", speed: 9 }), "/payload/speed: the camera allows from -1 to 1"],
+      [moveFocus("source-1", { mode: "relative", distance: 0.1 }), "OnvifOperationUnsupported"],
+      [moveFocus("nothing", { mode: "continuous", speed: 1 }), "CameraRefused"],
+    ]
+    for (const [failing, expected] of faults) assert.strictEqual(yield* fault(failing), expected)
+  }))
+
+describe("the network of a device", () => {
+  it.live("is read and changed, and what a change means is told", () =>
+    Effect.gen(function*() {
+      const device = yield* simulated()
+      const { networkInterfaces, setNetworkInterface } = yield* configOf(device)
+      assert.deepStrictEqual(yield* networkInterfaces, [{
+        token: "eth0",
+        enabled: true,
+        name: "eth0",
+        hardwareAddress: "02:00:00:00:00:01",
+        mtu: 1500,
+        speedMbps: 100,
+        ipv4: {
+          enabled: true,
+          dhcp: false,
+          manual: [{ address: "127.0.0.1", prefixLength: 8 }],
+          leased: null,
+          linkLocal: null,
+        },
+        ipv6: { enabled: false, addresses: [] },
+      }])
+      const faults: ReadonlyArray<readonly [Failing, string]> = [
+        [
+          setNetworkInterface("eth0", { enabled: false }),
+          "/payload/enabled: the camera could not be reached any more: it has no other interface",
+        ],
+        [
+          setNetworkInterface("eth0", { ipv4: { address: "10.0.0.7" } }),
+          "/payload/ipv4: give address and prefixLength together",
+        ],
+        [
+          setNetworkInterface("eth0", { ipv4: { address: "10.0.0.255", prefixLength: 24 } }),
+          "/payload/ipv4/address: this is the address of the network itself, or of all its hosts",
+        ],
+        [
+          setNetworkInterface("eth0", { ipv4: { dhcp: true, address: "10.0.0.7", prefixLength: 24 } }),
+          "/payload/ipv4: give either dhcp or an address",
+        ],
+        [setNetworkInterface("eth9", {}), "CameraRefused"],
+      ]
+      for (const [failing, expected] of faults) assert.strictEqual(yield* fault(failing), expected)
+      assert.notInclude(device.state.done, "SetNetworkInterfaces")
+
+      assert.deepInclude(yield* setNetworkInterface("eth0", { mtu: 1400 }), {
+        rebootNeeded: false,
+        addressChange: "none",
+      })
+      device.state.configuration.network.rebootNeeded = true
+      const changed = yield* setNetworkInterface("eth0", { ipv4: { address: "192.0.2.7", prefixLength: 24 } })
+      assert.deepInclude(changed, { rebootNeeded: true, addressChange: "certain", newHost: "192.0.2.7" })
+      assert.include(changed.advice, "192.0.2.7")
+      assert.deepInclude(device.state.configuration.network, {
+        mtu: 1400,
+        dhcp: false,
+        manual: { address: "192.0.2.7", prefixLength: 24 },
+      })
+      assert.deepInclude(yield* setNetworkInterface("eth0", { ipv4: { dhcp: true } }), {
+        addressChange: "possible",
+        newHost: null,
+      })
+    }))
+
+  it.live("may be gone with the change: then nobody knows", () =>
+    Effect.gen(function*() {
+      const device = yield* simulated()
+      const { setNetworkInterface } = yield* configOf(device)
+      const { networkInterfaces } = yield* configOf(device)
+      const [now] = yield* networkInterfaces
+      assert.strictEqual(now!.token, "eth0")
+      device.state.quirks.vanishesAt = "SetNetworkInterfaces"
+      const error = yield* Effect.flip(
+        setNetworkInterface("eth0", { ipv4: { address: "192.0.2.7", prefixLength: 24 } }),
+      )
+      assert.strictEqual(error._tag, "CameraUnreachable")
+      assert.include(error.message, "may have taken the change nevertheless")
+    }))
+
+  it("has addresses that hosts can have", () => {
+    const fine = [["192.168.1.20", 24], ["10.0.0.0", 31], ["10.0.0.1", 32], ["172.16.255.255", 12]] as const
+    for (const [address, prefix] of fine) assert.isNull(hostAddressFault(address, prefix))
+    const wrong = [
+      ["10.0.0.0", 8],
+      ["10.255.255.255", 8],
+      ["0.1.2.3", 8],
+      ["127.0.0.1", 8],
+      ["224.0.0.1", 8],
+      ["1.2.3", 8],
+      ["::1", 8],
+      ["1.2.3.256", 8],
+      ["", 24],
+    ] as const
+    for (const [address, prefix] of wrong) assert.isNotNull(hostAddressFault(address, prefix), `${address}/${prefix}`)
+  })
+
+  it("means nothing certain for a camera that is known by another name", () => {
+    const now = {
+      token: "eth0",
+      enabled: true,
+      name: "eth0",
+      hardwareAddress: "",
+      mtu: null,
+      speedMbps: null,
+      ipv4: {
+        enabled: true,
+        dhcp: true,
+        manual: [],
+        leased: { address: "192.0.2.5", prefixLength: 24 },
+        linkLocal: null,
+      },
+      ipv6: null,
+    }
+    const ipv4 = { address: "192.0.2.6", prefixLength: 24 }
+    assert.strictEqual(consequence("192.0.2.5", now, { ipv4 }, false).addressChange, "certain")
+    assert.strictEqual(consequence("yard.example", now, { ipv4 }, false).addressChange, "possible")
+    assert.strictEqual(consequence("192.0.2.6", now, { ipv4 }, false).addressChange, "none")
+    assert.strictEqual(consequence("192.0.2.5", now, { ipv4: { dhcp: true } }, false).addressChange, "none")
+    assert.strictEqual(consequence("192.0.2.5", now, { enabled: false }, false).addressChange, "possible")
+  })
+})
+
+it.live("a reset tells the device how far", () =>
+  Effect.gen(function*() {
+    const device = yield* simulated()
+    const { factoryReset } = yield* configOf(device)
+    yield* factoryReset("soft")
+    yield* factoryReset("hard")
+    assert.deepStrictEqual(device.state.configuration.resets, ["Soft", "Hard"])
+  }))
+
+describe("each operation", () => {
+  const position = { kind: "upperLeft" } as const
+  const operations: ReadonlyArray<readonly [string, string, (config: DeviceConfig) => Failing]> = [
+    ["osds", "GetOSDs", (config) => config.osds],
+    ["osd", "GetOSDs", (config) => config.osd("osd-1")],
+    ["osdOptions", "GetOSDOptions", (config) => config.osdOptions("vsc")],
+    ["createOsd", "CreateOSD", (config) => config.createOsd({ type: "text", position, text: { text: "a" } })],
+    ["setOsd", "SetOSD", (config) => config.setOsd("osd-1", { position })],
+    ["deleteOsd", "DeleteOSD", (config) => config.deleteOsd("osd-1")],
+    ["videoSources", "GetVideoSourceConfigurations", (config) => config.videoSources],
+    ["setVideoSource", "SetVideoSourceConfiguration", (config) => config.setVideoSource("vsc", { name: "a" })],
+    ["audioSources", "GetAudioSourceConfigurations", (config) => config.audioSources],
+    ["audioEncoders", "GetAudioEncoderConfigurations", (config) => config.audioEncoders],
+    ["setAudioEncoder", "SetAudioEncoderConfiguration", (config) => config.setAudioEncoder("audio", {})],
+    ["moveFocus", "Move", (config) => config.moveFocus("source-1", { mode: "continuous", speed: 1 })],
+    ["stopFocus", "Stop", (config) => config.stopFocus("source-1")],
+    ["networkInterfaces", "GetNetworkInterfaces", (config) => config.networkInterfaces],
+    ["setNetworkInterface", "SetNetworkInterfaces", (config) => config.setNetworkInterface("eth0", { mtu: 1400 })],
+    ["factoryReset", "SetSystemFactoryDefault", (config) => config.factoryReset("soft")],
+  ]
+  it.live.each(operations)(
+    "%s works, or is unsupported, declined, unreachable, refused",
+    ([, operation, ask]) =>
+      Effect.gen(function*() {
+        const device = yield* simulated()
+        const config = yield* configOf(device)
+        const { osds } = device.state.configuration
+        const kept = [...osds]
+        yield* ask(config)
+        const { quirks } = device.state
+        const cases: ReadonlyArray<readonly [Partial<Quirks>, string]> = [
+          [{ lacks: [operation] }, "OnvifOperationUnsupported"],
+          [{ refuses: [operation] }, "CameraRefused"],
+          [{ busy: true }, "CameraUnreachable"],
+          [{ brokenXml: true }, "CameraUnreachable"],
+          [{ hugeBytes: 200 << 20 }, "CameraUnreachable"],
+          [{ clockSkewMs: 60_000 }, "CameraAuthFailed"],
+        ]
+        for (const [quirk, expected] of cases) {
+          const before = { ...quirks }
+          osds.splice(0, osds.length, ...kept)
+          Object.assign(quirks, quirk)
+          assert.strictEqual(yield* fault(ask(config)), expected, JSON.stringify(quirk))
+          Object.assign(quirks, before)
+        }
+      }),
+  )
+})
+
+it.live("a device that answers 503 under load is busy, and well again a second later", () =>
+  Effect.gen(function*() {
+    const device = yield* simulated()
+    const { osds } = yield* configOf(device)
+    device.state.quirks.requestsPerSecond = 20
+    const answers = yield* Effect.forEach(Array.from({ length: 40 }), () => Effect.result(osds))
+    const failed = answers.filter((one) => one._tag === "Failure")
+    assert.isTrue(failed.length > 0 && failed.every(({ failure }) => failure._tag === "CameraUnreachable"))
+    yield* Effect.sleep(1_100)
+    assert.lengthOf(yield* osds, 1)
+  }))
+
+describe("the picture that a device serves", () => {
+  const fetched = (device: SimulatedDevice, more: Partial<DeviceOptions> = {}, uri?: string) =>
+    Effect.gen(function*() {
+      const options = optionsOf(device, more)
+      const own = uri ?? `http://127.0.0.1:${device.port}/snapshot/main.jpg`
+      return yield* onvifDriver.picture(options, own)
+    })
+
+  it.live.each(["digest", "basic", "none"] as const)("is fetched by %s", (pictureAuth) =>
+    Effect.gen(function*() {
+      const device = yield* simulated({ pictureAuth })
+      const { bytes, contentType } = yield* fetched(device)
+      assert.deepStrictEqual([contentType, Buffer.from(bytes).equals(picture)], ["image/jpeg", true])
+      const clear = Buffer.from("admin:swordfish").toString("base64")
+      assert.strictEqual(device.heard.some((text) => text.includes(clear)), pictureAuth === "basic")
+      if (pictureAuth === "none") return
+      const guess = { password: Redacted.make("guess") }
+      assert.strictEqual((yield* Effect.flip(fetched(device, guess)))._tag, "CameraAuthFailed")
+      assert.strictEqual((yield* Effect.flip(fetched(device, { username: null })))._tag, "CameraAuthFailed")
+    }))
+
+  it.live("is a picture of the camera's own host, whole and in time, or none", () =>
+    Effect.gen(function*() {
+      const device = yield* simulated({ pictureAuth: "none" })
+      const cases = [["html", "protocol"], ["disguised", "protocol"], ["elsewhere", "protocol"], [
+        "endless",
+        "tooLarge",
+      ], [
+        "silent",
+        "timeout",
+      ]] as const
+      for (const [served, reason] of cases) {
+        device.state.quirks.picture = served
+        const more = served === "silent" ? { requestTimeoutMs: 300 } : {}
+        assert.deepInclude(yield* Effect.flip(fetched(device, more)), { _tag: "CameraUnreachable", reason })
+      }
+      const heard = device.heard.length
+      for (
+        const uri of [
+          "http://localhost/a.jpg",
+          "https://127.0.0.1/a.jpg",
+          "http://u:p@127.0.0.1/",
+          "ftp://127.0.0.1/",
+          "",
+        ]
+      ) {
+        assert.deepInclude(yield* Effect.flip(fetched(device, {}, uri)), { reason: "protocol" })
+      }
+      assert.lengthOf(device.heard, heard, "nobody was asked")
+      device.state.quirks.busy = true
+      assert.deepInclude(yield* Effect.flip(fetched(device)), { reason: "busy" })
+    }))
+})
