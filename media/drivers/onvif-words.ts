@@ -19,10 +19,11 @@ export const onMedia =
     work: (service: MediaService) => Effect.Effect<A, E>,
   ): Effect.Effect<A, E> =>
     media2 ?
-      Effect.catch(work("media2"), (first) =>
+      work("media2").pipe(Effect.catch((first) =>
         first instanceof OnvifOperationUnsupported ?
           Effect.mapError(work("media"), (second) => second instanceof OnvifOperationUnsupported ? first : second) :
-          Effect.fail(first)) :
+          Effect.fail(first)
+      )) :
       work("media")
 
 /** The entry whose value it is. */
