@@ -1,6 +1,7 @@
 /**
- * The door to players: live streams by RTSP 1.0 (RFC 2326), at `rtsp://<host>:<port>/live/<stream id>`. Its room:
- * `media/rtsp-server/`.
+ * The door to players by RTSP 1.0 (RFC 2326): live streams at `rtsp://<host>:<port>/live/<stream id>`, recorded footage at
+ * `rtsp://<host>:<port>/recording/<recording token>?start=&end=` with what ONVIF adds for replay (Streaming Specification, section 6).
+ * Its room: `media/rtsp-server/`.
  *
  * Invariants
  * 1. One view of the hub serves all readers of a stream: a unit is framed into packets once and written as often as there are
@@ -9,14 +10,27 @@
  * 3. A reader that does not keep up loses whole groups of pictures, and is closed once it is 4 MiB behind. It never slows down
  *    the camera, the recording or another reader.
  * 4. A port that is taken costs this door, not the node.
+ * 5. Recorded pictures are sent as they are stored, and read no faster than the player takes them.
  */
-import type { EpochMs, StreamId } from "#schema/common.ts"
+import type { EpochMs, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import { Context, Data, type Effect, type Redacted } from "effect"
 
 /** Who was let in. */
 export interface RtspGrant {
   /** For lists: the login session, or the account. */
   readonly holder: string
+  /** Where it is for recorded footage: the recording that its token names. */
+  readonly recordingId: RecordingId | null
+}
+
+/** Somebody who was not let in. */
+export interface RtspRefusal {
+  readonly address: string
+  readonly userAgent: string
+  /** `live/<stream id>`, `recording/<token>/<interval>`. */
+  readonly what: string
+  /** Too many failures from there: the account is not looked at for a while. */
+  readonly locked: boolean
 }
 
 /** Not let in: the token is unknown, has expired, or opens another stream. */
@@ -31,6 +45,14 @@ export class RtspGate extends Context.Service<RtspGate, {
     streamId: StreamId,
     token: Redacted.Redacted,
   ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
+  /** Recorded footage, by the token of a stream of its channel, or the access token of a user. */
+  readonly replay: (
+    recordingToken: RecordingToken,
+    token: Redacted.Redacted,
+  ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
+  /** For the account, which may read all; null: there is no such recording. */
+  readonly recordingOf: (recordingToken: RecordingToken) => Effect.Effect<RecordingId | null, RtspGateClosed>
+  readonly refused: (refusal: RtspRefusal) => Effect.Effect<void>
   /** Asked again and again while somebody reads; tokens themselves may expire meanwhile. */
   readonly holds: (grant: RtspGrant) => Effect.Effect<boolean>
 }>()("nightjar/media/RtspGate") {}
@@ -39,6 +61,8 @@ export class RtspGate extends Context.Service<RtspGate, {
 export interface RtspSession {
   readonly id: string
   readonly streamId: StreamId
+  /** Null: live. */
+  readonly recordingToken: RecordingToken | null
   /** `address:port`. */
   readonly remote: string
   readonly userAgent: string | null
@@ -86,6 +110,6 @@ export class RtspServer extends Context.Service<RtspServer, {
   readonly config: () => RtspConfig
   readonly streams: () => ReadonlyArray<RtspStream>
   readonly sessions: () => ReadonlyArray<RtspSession>
-  /** Ends every session of the stream; answers how many. */
+  /** Ends every live session of the stream; answers how many. */
   readonly disconnect: (streamId: StreamId) => number
 }>()("nightjar/media/RtspServer") {}

@@ -1,34 +1,122 @@
-/** The RTSP server as this node runs it: who may read what is decided by the tokens of `StreamAccess`. */
+/**
+ * The RTSP server as this node runs it: who may read what is decided by the tokens of `StreamAccess` and of users.
+ *
+ * Invariants
+ * 1. Recorded footage is for those who hold `recording:replay` on it, by a token of a stream of its own channel or by their access token.
+ * 2. Refusals are in the audit log, as many a second as it takes of any.
+ */
+import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
-import { StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
-import { RtspGate, RtspGateClosed, type RtspGrant, RtspRefused } from "#media/rtsp-server.ts"
+import { StreamAccess } from "#actors/protocol/camera.ts"
+import { Resources } from "#actors/protocol/permission.ts"
+import { RtspGate, RtspGateClosed, type RtspGrant, type RtspRefusal, RtspRefused } from "#media/rtsp-server.ts"
 import * as RtspServer from "#media/rtsp-server/live.ts"
-import { Effect, Layer } from "effect"
+import { anonymousActor, type AuditFact } from "#schema/auth-audit.ts"
+import { RecordingId, type RecordingToken, type UserId } from "#schema/common.ts"
+import { decide, type Grant, type Principal, type ResourceRef } from "#schema/permission.ts"
+import { Effect, Layer, type Redacted } from "effect"
 import type { Settings } from "./config.ts"
+
+const principalOf = (userId: UserId, sessionId: string, grants: ReadonlyArray<Grant>): Principal => ({
+  kind: "user",
+  userId,
+  username: "",
+  sessionId,
+  grants,
+})
+
+/** Whom a token speaks for; `channels`: where it is bound to a stream, what that lies in. */
+interface Shown {
+  readonly userId: UserId
+  readonly sessionId: string
+  readonly bound: ReadonlyArray<ResourceRef> | null
+}
+
+const factOf = ({ address, locked, userAgent, what }: RtspRefusal): AuditFact => {
+  const [kind = "", id = ""] = what.split("/")
+  return {
+    action: "rtsp.enter",
+    outcome: "refused",
+    actor: anonymousActor,
+    address,
+    userAgent,
+    resource: { kind: kind === "live" ? "stream" : "recordingToken", id },
+    status: 401,
+    traceId: null,
+    origin: "server",
+    detail: { locked },
+  }
+}
+
+const closed = () => new RtspGateClosed()
+const isAway = (error: { readonly _tag: string }) => error._tag === "DependencyUnavailable"
+const refusedOr = (error: { readonly _tag: string }) => isAway(error) ? new RtspGateClosed() : new RtspRefused()
 
 const gate = Layer.effect(
   RtspGate,
   Effect.gen(function*() {
     const access = yield* StreamAccess
     const tokens = yield* AccessTokens
-    /** What stands behind those who were let in. */
-    const grants = new WeakMap<RtspGrant, StreamGrant>()
+    const resources = yield* Resources
+    const audit = yield* AuditTrail
+    /** Whether those who were let in may go on. */
+    const checks = new WeakMap<RtspGrant, Effect.Effect<boolean>>()
+    const granted = (grant: RtspGrant, check: Effect.Effect<boolean>): RtspGrant => {
+      checks.set(grant, check)
+      return grant
+    }
+
+    const shownBy = (token: Redacted.Redacted): Effect.Effect<Shown, RtspRefused | RtspGateClosed> =>
+      access.verify(token).pipe(
+        Effect.map(({ resource, sessionId, userId }) => ({ userId, sessionId, bound: resource })),
+        Effect.catchTag("StreamTokenInvalid", () =>
+          Effect.map(tokens.verify(token), ({ sessionId, userId }) => ({ userId, sessionId, bound: null }))),
+        Effect.mapError(refusedOr),
+      )
+
+    const placeOf = (recordingToken: RecordingToken) =>
+      resources.containing({ kind: "recordingToken", id: recordingToken }).pipe(
+        Effect.mapError(closed),
+        Effect.map((place) => {
+          const recording = place?.find(({ kind }) => kind === "recording")
+          return place === null || recording === undefined ? null : { place, id: RecordingId.make(recording.id) }
+        }),
+      )
+
+    const mayReplay = ({ sessionId, userId }: Shown, place: ReadonlyArray<ResourceRef>) =>
+      Effect.gen(function*() {
+        if (yield* tokens.hasEnded(sessionId)) return false
+        const grants = yield* tokens.grantsOf(userId).pipe(Effect.catch(() => Effect.succeed(null)))
+        return grants !== null && decide(principalOf(userId, sessionId, grants), "recording:replay", place).allowed
+      })
+
     return RtspGate.of({
       enter: (streamId, token) =>
         access.verify(token).pipe(
-          Effect.mapError((error) => error._tag === "DependencyUnavailable" ? new RtspGateClosed() : new RtspRefused()),
-          Effect.flatMap((grant) => {
-            if (grant.streamId !== streamId) return Effect.fail(new RtspRefused())
-            const reader = { holder: grant.sessionId }
-            grants.set(reader, grant)
-            return Effect.succeed(reader)
-          }),
+          Effect.mapError(refusedOr),
+          Effect.flatMap((grant) =>
+            grant.streamId === streamId ?
+              Effect.succeed(granted({ holder: grant.sessionId, recordingId: null }, mayWatch(tokens, grant))) :
+              Effect.fail(new RtspRefused())
+          ),
         ),
-      holds: (reader) => {
-        const grant = grants.get(reader)
-        return grant === undefined ? Effect.succeed(false) : mayWatch(tokens, grant)
-      },
+      replay: Effect.fnUntraced(function*(recordingToken, token) {
+        const shown = yield* shownBy(token)
+        const found = yield* placeOf(recordingToken)
+        if (found === null) return yield* new RtspRefused()
+        const channel = found.place.find(({ kind }) => kind === "channel")?.id
+        const { bound } = shown
+        if (bound !== null && !bound.some(({ id, kind }) => kind === "channel" && id === channel)) {
+          return yield* new RtspRefused()
+        }
+        const check = mayReplay(shown, found.place)
+        if (!(yield* check)) return yield* new RtspRefused()
+        return granted({ holder: shown.sessionId, recordingId: found.id }, check)
+      }),
+      recordingOf: (recordingToken) => Effect.map(placeOf(recordingToken), (found) => found?.id ?? null),
+      refused: (refusal) => audit.note(factOf(refusal)),
+      holds: (grant) => checks.get(grant) ?? Effect.succeed(false),
     })
   }),
 )

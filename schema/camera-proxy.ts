@@ -1,6 +1,6 @@
 /** The media proxy: live streams that the node passes on to players by RTSP, and who reads them. */
 import { Schema } from "effect"
-import { Instant, StreamId } from "./common.ts"
+import { Instant, RecordingToken, StreamId } from "./common.ts"
 
 export const ProxyConfig = Schema.Struct({
   /** `rtsp://<host>:<port>/live/<stream id>`; null while nothing listens. */
@@ -19,6 +19,8 @@ export type ProxyConfig = typeof ProxyConfig.Type
 export const ProxySession = Schema.Struct({
   id: Schema.String,
   streamId: StreamId,
+  /** What recorded footage is played of; null: it is live. */
+  recordingToken: Schema.NullOr(RecordingToken),
   /** `address:port`. */
   remote: Schema.String,
   userAgent: Schema.NullOr(Schema.String),

@@ -20,7 +20,7 @@ const known = (values: ReadonlyArray<number | null>, of: (numbers: ReadonlyArray
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((all, one) => all + one, 0)
 
 const told = (path: StreamId, open: RtspStream | undefined, all: ReadonlyArray<RtspSession>): ProxyStream => {
-  const sessions = all.filter(({ streamId }) => streamId === path)
+  const sessions = all.filter(({ recordingToken, streamId }) => streamId === path && recordingToken === null)
   return {
     path,
     state: open === undefined ? "idle" : open.ready ? "ready" : "waiting",

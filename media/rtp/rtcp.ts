@@ -147,16 +147,25 @@ export interface SendingReport {
   readonly payloadBytes: number
 }
 
+/** Epoch milliseconds as NTP has them (RFC 5905, section 6), 32 bits each. */
+export const ntpSeconds = (wallMs: number): { readonly seconds: number; readonly fraction: number } => {
+  const whole = Math.floor(wallMs / 1000)
+  return {
+    seconds: (whole + ntpToUnix) % eraSeconds,
+    fraction: Math.floor((wallMs - whole * 1000) * eraSeconds / 1000),
+  }
+}
+
 /** A sender report and the source description (section 6.1). */
 export const senderReportPacket = (report: SendingReport): Buffer => {
   const packet = Buffer.alloc(28 + 12)
-  const seconds = Math.floor(report.wallMs / 1000)
+  const { fraction, seconds } = ntpSeconds(report.wallMs)
   packet[0] = 0x80
   packet[1] = senderReport
   packet.writeUInt16BE(6, 2)
   packet.writeUInt32BE(report.ssrc, 4)
-  packet.writeUInt32BE((seconds + ntpToUnix) % eraSeconds, 8)
-  packet.writeUInt32BE(Math.floor((report.wallMs - seconds * 1000) * eraSeconds / 1000), 12)
+  packet.writeUInt32BE(seconds, 8)
+  packet.writeUInt32BE(fraction, 12)
   packet.writeUInt32BE(report.rtpTimestamp >>> 0, 16)
   packet.writeUInt32BE(report.packets % eraSeconds, 20)
   packet.writeUInt32BE(report.payloadBytes % eraSeconds, 24)

@@ -27,6 +27,8 @@ const reasons: Readonly<Record<number, string>> = {
   453: "Not Enough Bandwidth",
   454: "Session Not Found",
   455: "Method Not Valid in This State",
+  456: "Header Field Not Valid for Resource",
+  457: "Invalid Range",
   459: "Aggregate Operation Not Allowed",
   460: "Only Aggregate Operation Allowed",
   461: "Unsupported Transport",

@@ -6,22 +6,23 @@
  *    more ends the connection.
  * 2. Who is not let in within {@link greetingMs} is disconnected; after that, whoever says nothing for {@link sessionTimeoutMs} and is
  *    not sent anything by this very connection. A reader by UDP is alive by its requests and its reports.
- * 3. Credentials that are refused are answered late, and {@link maxRefusals} times.
  */
-import type { StreamId } from "#schema/common.ts"
-import { Clock, Deferred, Effect, Exit, Queue, RcMap, Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, Queue, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Socket } from "node:net"
+import type { StreamId } from "#schema/common.ts"
 import { Malformed } from "../codec/malformed.ts"
 import type { RtspGate, RtspGrant, RtspSession } from "../rtsp-server.ts"
 import { header, type RequestHead } from "../rtsp/message.ts"
 import { type Answer, formatAnswer, methods, type Refusal, refuse } from "./answer.ts"
-import { challenges, type RtspAccount, showsAccount, tokenOf } from "./credentials.ts"
-import { describe, type TrackName, trackNames } from "./description.ts"
-import { channelOf, type Feed } from "./feed.ts"
-import { type Destination, Reader, type UdpSockets } from "./reader.ts"
+import type { RtspAccount } from "./credentials.ts"
+import type { TrackName } from "./description.ts"
+import { Entrance } from "./entrance.ts"
+import { channelOf, type Destination, type Player, type Programme, type UdpSockets } from "./lanes.ts"
+import type { Lockout } from "./lockout.ts"
+import { openLive, openRecording, type Shelf } from "./programme.ts"
 import { RequestReader } from "./request-reader.ts"
-import { plainAddress, type Target, targetOf, transportText, type Wish, wishesOf } from "./transport.ts"
+import { keyOf, plainAddress, type Target, targetOf, transportText, type Wish, wishesOf } from "./transport.ts"
 
 const maxRequests = 16
 const maxAnswerBytes = 64 * 1024
@@ -31,16 +32,15 @@ const greetingMs = 10_000
 export const sessionTimeoutMs = 60_000
 /** Players renew their sessions a little late. */
 const graceMs = 5_000
-const refusalMs = 500
-const maxRefusals = 5
-/** A camera that was not watched until now has to connect and come to its first key picture. */
-const describeMs = 15_000
+/** Extensions that a player may require (RFC 2326, section 12.32). */
+const known: ReadonlySet<string> = new Set(["onvif-replay"])
 
 /** What connections have in common. */
 export interface Door {
   readonly account: RtspAccount | null
   readonly gate: RtspGate["Service"]
-  readonly feeds: RcMap.RcMap<StreamId, Feed | null>
+  readonly lockout: Lockout
+  readonly shelf: Shelf
   readonly udp: UdpSockets & { readonly ports: readonly [number, number] } | null
   /** Told once the caller was let in; false: there are as many as may be. */
   readonly admitted: (connection: Connection) => boolean
@@ -51,7 +51,13 @@ export interface Door {
 interface Session {
   readonly id: string
   readonly sinceMs: number
-  readonly reader: Reader
+  readonly player: Player
+  readonly programme: Programme
+}
+
+interface Held {
+  readonly programme: Programme & { readonly isStale?: () => boolean }
+  readonly scope: Scope.Closeable
 }
 
 export class Connection {
@@ -59,12 +65,10 @@ export class Connection {
   private readonly socket: Socket
   private readonly clock: Clock.Clock
   private readonly scope: Scope.Scope
-  private readonly nonce = randomBytes(16).toString("hex")
   private readonly requests: RequestReader
+  private readonly entrance: Entrance
   private readonly remote: string
-  private refusals = 0
-  private entered: { readonly streamId: StreamId; readonly grant: RtspGrant; readonly byAccount: boolean } | null = null
-  private held: { readonly feed: Feed; readonly scope: Scope.Closeable } | null = null
+  private held: Held | null = null
   private session: Session | null = null
   private userAgent: string | null = null
   private readonly openedMs: number
@@ -83,23 +87,35 @@ export class Connection {
     this.scope = scope
     this.openedMs = clock.currentTimeMillisUnsafe()
     this.lastMs = this.openedMs
-    this.remote = `${plainAddress(socket.remoteAddress ?? "")}:${socket.remotePort ?? 0}`
+    const address = plainAddress(socket.remoteAddress ?? "")
+    this.remote = `${address}:${socket.remotePort ?? 0}`
+    this.entrance = new Entrance({
+      account: door.account,
+      gate: door.gate,
+      lockout: door.lockout,
+      address,
+      userAgent: () => this.userAgent ?? "",
+      nowMs: () => clock.currentTimeMillisUnsafe(),
+      close: () => this.close(),
+    })
     this.requests = new RequestReader({
       onRequest,
       onPacket: (channel, bytes, from, to) => {
         // Reports come on the odd channels.
-        if (channel % 2 === 1) this.session?.reader.received(bytes, from, to)
+        if (channel % 2 === 1) this.session?.player.received(bytes, from, to)
       },
     })
   }
 
-  /** What it was let in by and may be taken back; null for the account of the door. */
   get revocable(): RtspGrant | null {
-    return this.entered === null || this.entered.byAccount ? null : this.entered.grant
+    return this.entrance.revocable
   }
 
-  get streamId(): StreamId | null {
-    return this.session?.reader.feed.streamId ?? null
+  /** Of the stream that is read live; null: none is. */
+  get liveStreamId(): StreamId | null {
+    return this.session === null || this.session.programme.recordingToken !== null ?
+      null :
+      this.session.programme.streamId
   }
 
   read(bytes: Buffer): void {
@@ -117,33 +133,35 @@ export class Connection {
 
   /** Invariant 2. */
   sweep(nowMs: number): void {
-    if (this.entered === null) {
+    if (this.entrance.grant === null) {
       if (nowMs - this.openedMs > greetingMs) this.close()
       return
     }
-    const reader = this.session?.reader
-    const fed = reader?.playing === true && [...reader.destinations.values()].some(({ kind }) => kind === "tcp")
+    const player = this.session?.player
+    const fed = player?.playing === true && [...player.destinations.values()].some(({ kind }) => kind === "tcp")
     if (!fed && nowMs - this.lastMs > sessionTimeoutMs + graceMs) this.close()
   }
 
   /** A datagram from the reader's ports. */
   datagram(bytes: Buffer, rtcp: boolean): void {
     this.lastMs = this.clock.currentTimeMillisUnsafe()
-    if (rtcp) this.session?.reader.received(bytes, 0, bytes.length)
+    if (rtcp) this.session?.player.received(bytes, 0, bytes.length)
   }
 
   told(): RtspSession | null {
-    if (this.session === null || this.entered === null) return null
-    const { id, reader, sinceMs } = this.session
-    const { destinations, jitterMs, lostPackets, playing, sentBytes, sentPackets, skippedPictures } = reader
+    const holder = this.entrance.grant?.holder
+    if (this.session === null || holder === undefined) return null
+    const { id, player, programme, sinceMs } = this.session
+    const { jitterMs, lostPackets, sentBytes, sentPackets, skippedPictures } = player
     return {
       id,
-      streamId: reader.feed.streamId,
+      streamId: programme.streamId,
+      recordingToken: programme.recordingToken,
       remote: this.remote,
       userAgent: this.userAgent,
-      holder: this.entered.grant.holder,
-      transport: [...destinations.values()].some(({ kind }) => kind === "udp") ? "udp" : "tcp",
-      state: playing ? "playing" : "ready",
+      holder,
+      transport: player.byUdp ? "udp" : "tcp",
+      state: player.playing ? "playing" : "ready",
       since: sinceMs,
       sentBytes,
       sentPackets,
@@ -173,8 +191,9 @@ export class Connection {
 
   private answer(head: RequestHead): Effect.Effect<Answer, Refusal> {
     this.userAgent ??= header(head, "user-agent")?.slice(0, 200) ?? null
-    const required = header(head, "require")
-    if (required !== null) return refuse(551, [["Unsupported", required]])
+    const unknown = (header(head, "require") ?? "").split(",").map((one) => one.trim().toLowerCase())
+      .filter((one) => one !== "" && !known.has(one))
+    if (unknown.length > 0) return refuse(551, [["Unsupported", unknown.join(", ")]])
     switch (head.method) {
       case "OPTIONS":
         return Effect.succeed({ status: 200, headers: [["Public", methods]] })
@@ -194,103 +213,71 @@ export class Connection {
     }
   }
 
-  /** Who asks may read the stream, or it is refused. */
-  private readonly enter = (head: RequestHead, { streamId }: Target): Effect.Effect<void, Refusal> =>
+  /** Lets the caller in and answers what the address names, or refuses. */
+  private readonly visit = (head: RequestHead): Effect.Effect<{ readonly target: Target; readonly programme: Programme }, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      if (this.entered?.streamId === streamId) return
-      const { account, gate } = this.door
-      const authorization = header(head, "authorization")
-      const token = tokenOf(head.url, authorization)
-      const asked = { method: head.method, url: head.url, authorization }
-      const byAccount = showsAccount(account, this.nonce, asked)
-      const grant = byAccount ?
-        { holder: account?.username ?? "" } :
-        token === null ?
-        null :
-        yield* gate.enter(streamId, token).pipe(
-          Effect.catchTag("RtspRefused", () => Effect.succeed(null)),
-          Effect.catchTag("RtspGateClosed", () => refuse(503)),
-        )
-      if (grant === null) {
-        const shown = authorization !== null || token !== null
-        if (shown) yield* Effect.sleep(refusalMs)
-        if (shown && ++this.refusals >= maxRefusals) this.close()
-        return yield* refuse(
-          401,
-          challenges(account, this.nonce).map((challenge) => ["WWW-Authenticate", challenge] as const),
-        )
-      }
-      this.entered = { streamId, grant, byAccount }
-      if (!this.door.admitted(this)) return yield* refuse(453)
+      const target = targetOf(head.url)
+      if (target === null) return yield* refuse(404)
+      const first = yield* this.entrance.enter(head, target)
+      if (first && !this.door.admitted(this)) return yield* refuse(453)
+      if (this.session !== null && this.session.programme.key !== keyOf(target)) return yield* refuse(459)
+      return { target, programme: yield* this.programme(target) }
     })
 
-  /** The stream's feed, held until another is asked for or the connection ends. */
-  private readonly feed = (streamId: StreamId): Effect.Effect<Feed, Refusal> =>
+  /** Held until another is asked for or the connection ends. */
+  private readonly programme = (target: Target): Effect.Effect<Programme, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      if (this.held === null || this.held.feed.streamId !== streamId || this.held.feed.stale) {
-        if (this.held !== null) yield* Scope.close(this.held.scope, Exit.void)
-        this.held = null
-        const scope = yield* Scope.fork(this.scope)
-        const get = RcMap.get(this.door.feeds, streamId).pipe(Scope.provide(scope))
-        let feed = yield* get
-        if (feed?.stale === true) {
-          yield* RcMap.invalidate(this.door.feeds, streamId)
-          feed = yield* get
-        }
-        if (feed === null) {
-          yield* Scope.close(scope, Exit.void)
-          yield* RcMap.invalidate(this.door.feeds, streamId)
-          return yield* refuse(404)
-        }
-        this.held = { feed, scope }
+      if (this.held?.programme.key === keyOf(target) && this.held.programme.isStale?.() !== true) {
+        return this.held.programme
       }
-      const { feed } = this.held
-      yield* Deferred.await(feed.described).pipe(
-        Effect.timeoutOrElse({ duration: describeMs, orElse: () => refuse(503) }),
+      if (this.held !== null) yield* Scope.close(this.held.scope, Exit.void)
+      this.held = null
+      const scope = yield* Scope.fork(this.scope)
+      const recordingId = this.entrance.grant?.recordingId ?? null
+      const opening: Effect.Effect<Held["programme"], Refusal, Scope.Scope> = target.kind === "live" ?
+        openLive(this.door.shelf, target) :
+        recordingId === null ?
+        refuse(404) :
+        openRecording(this.door.shelf, target, recordingId)
+      const programme = yield* opening.pipe(
+        Scope.provide(scope),
+        Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void)),
       )
-      return feed
+      this.held = { programme, scope }
+      return programme
     })
 
   private readonly describe = (head: RequestHead): Effect.Effect<Answer, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      const target = targetOf(head.url)
-      if (target === null) return yield* refuse(404)
       if (this.session !== null) return yield* refuse(455)
-      yield* this.enter(head, target)
-      const feed = yield* this.feed(target.streamId)
-      const { parameters, version } = feed
-      if (parameters === null) return yield* refuse(503)
-      return {
-        status: 200,
-        headers: [["Content-Base", target.base], ["Content-Type", "application/sdp"]],
-        body: describe(parameters, plainAddress(this.socket.localAddress ?? "127.0.0.1"), version),
-      }
+      const { programme, target } = yield* this.visit(head)
+      const body = programme.describe(head, plainAddress(this.socket.localAddress ?? "127.0.0.1"))
+      if (body === null) return yield* refuse(503)
+      return { status: 200, headers: [["Content-Base", target.base], ["Content-Type", "application/sdp"]], body }
     })
 
   private readonly setUp = (head: RequestHead): Effect.Effect<Answer, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      const target = targetOf(head.url)
-      if (target === null) return yield* refuse(404)
-      yield* this.enter(head, target)
-      if (this.session !== null && this.session.reader.feed.streamId !== target.streamId) return yield* refuse(459)
-      if (this.session?.reader.playing === true) return yield* refuse(455)
+      const { programme, target: { track } } = yield* this.visit(head)
+      if (this.session?.player.playing === true) return yield* refuse(455)
       if (this.session === null && header(head, "session") !== null) return yield* refuse(454)
-      const feed = yield* this.feed(target.streamId)
-      if (target.track === null) return yield* refuse(460)
-      if (feed.ssrc(target.track) === null) return yield* refuse(404)
-      const chosen = this.choose(target.track, wishesOf(header(head, "transport") ?? ""))
+      if (track === null) return yield* refuse(460)
+      const ssrc = programme.ssrc(track)
+      if (ssrc === null) return yield* refuse(404)
+      const chosen = this.choose(track, wishesOf(header(head, "transport") ?? ""))
       if (chosen === null) return yield* refuse(461)
       this.session ??= {
         id: randomBytes(8).toString("hex"),
         sinceMs: this.clock.currentTimeMillisUnsafe(),
-        reader: new Reader(feed, this.socket, this.door.udp, () => this.socket.end()),
+        programme,
+        player: programme.player({ socket: this.socket, udp: this.door.udp }, () => this.socket.end()),
       }
-      this.session.reader.destinations.set(target.track, chosen)
+      this.session.player.destinations.set(track, chosen)
       return {
         status: 200,
         headers: [this.sessionHeader(this.session), [
           "Transport",
-          transportText(chosen, feed.ssrc(target.track)!, this.door.udp?.ports ?? [0, 0]),
+          transportText(chosen, ssrc, this.door.udp?.ports ?? [0, 0]),
         ]],
       }
     })
@@ -301,7 +288,7 @@ export class Connection {
 
   /** The first wish that can be granted. */
   private choose(track: TrackName, wishes: ReadonlyArray<Wish>): Destination | null {
-    const taken = [...(this.session?.reader.destinations ?? [])].flatMap(([name, one]) =>
+    const taken = [...(this.session?.player.destinations ?? [])].flatMap(([name, one]) =>
       name !== track && one.kind === "tcp" ? [one.channel - 1, one.channel, one.channel + 1] : []
     )
     for (const wish of wishes) {
@@ -329,40 +316,26 @@ export class Connection {
     return session === null ? refuse(454) : Effect.succeed({ status: 200, headers: [this.sessionHeader(session)] })
   }
 
-  private inSession(head: RequestHead): Effect.Effect<Answer, Refusal> {
-    const session = this.named(head)
-    if (session === null) return refuse(454)
-    const { reader } = session
-    const headers = [this.sessionHeader(session)]
-    if (head.method === "PAUSE") {
-      reader.pause()
-      return Effect.succeed({ status: 200, headers })
-    }
-    if (head.method === "TEARDOWN") {
-      this.leave()
-      return Effect.succeed({ status: 200, headers, after: () => this.socket.end() })
-    }
-    const info = this.rtpInfo(head.url, reader)
-    return Effect.succeed({
-      status: 200,
-      headers: [...headers, ["Range", "npt=now-"], ...(info === "" ? [] : [["RTP-Info", info] as const])],
-      after: () => reader.play(),
+  private readonly inSession = (head: RequestHead): Effect.Effect<Answer, Refusal> =>
+    Effect.gen({ self: this }, function*() {
+      const session = this.named(head)
+      if (session === null) return yield* refuse(454)
+      const headers = [this.sessionHeader(session)]
+      if (head.method === "PLAY") {
+        const answer = yield* session.player.play(head, targetOf(head.url)?.base ?? "")
+        return { ...answer, headers: [...headers, ...(answer.headers ?? [])] }
+      }
+      yield* session.player.pause
+      if (head.method === "PAUSE") return { status: 200, headers }
+      this.session = null
+      return { status: 200, headers, after: () => this.socket.end() }
     })
-  }
 
-  /** Of the packets that follow at once; a track of which none are known yet is left out (section 12.33). */
-  private rtpInfo(url: string, { destinations, feed, playing }: Reader): string {
-    const base = targetOf(url)?.base ?? ""
-    return trackNames.flatMap((name, index) => {
-      const first = playing || !destinations.has(name) ? null : feed.first(name)
-      return first === null ? [] : [`url=${base}trackID=${index};seq=${first.sequence};rtptime=${first.timestamp}`]
-    }).join(",")
-  }
-
-  leave(): void {
-    this.session?.reader.pause()
+  readonly leave: Effect.Effect<void> = Effect.suspend(() => {
+    const { session } = this
     this.session = null
-  }
+    return session === null ? Effect.void : session.player.pause
+  })
 }
 
 /** Serves a player until its connection closes. */
@@ -381,11 +354,13 @@ export const serve = (
       if (!Queue.offerUnsafe(requests, head)) socket.destroy()
     })
     yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        connection.leave()
-        closed(connection)
-        socket.destroy()
-      })
+      Effect.andThen(
+        connection.leave,
+        Effect.sync(() => {
+          closed(connection)
+          socket.destroy()
+        }),
+      )
     )
     opened(connection)
     socket.on("data", (bytes: Buffer) => connection.read(bytes))

@@ -63,8 +63,16 @@ const audioLines = (audio: AudioParameters): ReadonlyArray<string> => {
   return [head, `a=rtpmap:${type} ${encodings[codec]}/${sampleRate}${channels > 1 ? `/${channels}` : ""}`, control]
 }
 
-/** `local`: our address on this connection. `version` grows when the description changes. */
-export const describe = (parameters: TrackParameters, local: string, version: number): string =>
+export interface DescriptionOptions {
+  /** Our address on this connection. */
+  readonly local: string
+  /** Grows when the description changes. */
+  readonly version: number
+  /** Of `a=range` (RFC 2326, appendix C.1.5). */
+  readonly range: string
+}
+
+export const describe = (parameters: TrackParameters, { local, range, version }: DescriptionOptions): string =>
   [
     "v=0",
     `o=- 1 ${version} IN IP${local.includes(":") ? 6 : 4} ${local}`,
@@ -72,7 +80,7 @@ export const describe = (parameters: TrackParameters, local: string, version: nu
     `c=IN IP${local.includes(":") ? "6 ::" : "4 0.0.0.0"}`,
     "t=0 0",
     "a=control:*",
-    "a=range:npt=now-",
+    `a=range:${range}`,
     ...videoLines(parameters.video),
     ...(parameters.audio === null ? [] : audioLines(parameters.audio)),
     "",

@@ -18,6 +18,7 @@ import { type LiveItem, LiveStreams } from "../hub.ts"
 import { makeAudioPacketiser, makeVideoPacketiser, type Packetiser, type Packets } from "../rtp/packetiser.ts"
 import { goodbyePacket, senderReportPacket } from "../rtp/rtcp.ts"
 import { audioPayloadType, type TrackName, videoPayloadType } from "./description.ts"
+import { channelOf } from "./lanes.ts"
 
 /** As the hub's own. */
 const maxGroupBytes = 16 * 1024 * 1024
@@ -27,9 +28,6 @@ const viewBounds = { maxBytes: 16 * 1024 * 1024, maxItems: 2_000 }
 const reportEveryMs = 5_000
 /** A camera that went away and comes back needs less, unless it is away for longer. */
 export const silenceMs = 30_000
-
-/** Where RTP packets of a track are on a connection, RTCP one above. */
-export const channelOf: Readonly<Record<TrackName, number>> = { video: 0, audio: 2 }
 
 /** A reader, as the feed sees it. */
 export interface Outlet {
@@ -301,19 +299,23 @@ export class Feed {
   }
 }
 
+const number = (below: number) => Random.nextIntBetween(0, below)
+
+export const randomNumbers: Effect.Effect<Numbers> = Effect.gen(function*() {
+  return {
+    ssrc: [yield* number(0x7fff_ffff), yield* number(0x7fff_ffff)],
+    sequence: [yield* number(0x8000), yield* number(0x8000)],
+    timestamp: [yield* number(0x7fff_ffff), yield* number(0x7fff_ffff)],
+  }
+})
+
 /** Watches the stream until the scope closes; null where this node does not serve it. */
 export const openFeed = Effect.fnUntraced(function*(streamId: StreamId) {
   const live = yield* LiveStreams
   const view = yield* live.watch(streamId, viewBounds)
   if (view === null) return null
-  const number = (below: number) => Random.nextIntBetween(0, below)
-  const numbers: Numbers = {
-    ssrc: [yield* number(0x7fff_ffff), yield* number(0x7fff_ffff)],
-    sequence: [yield* number(0x8000), yield* number(0x8000)],
-    timestamp: [yield* number(0x7fff_ffff), yield* number(0x7fff_ffff)],
-  }
   const clock = yield* Clock.Clock
-  const feed = new Feed(streamId, clock.currentTimeMillisUnsafe(), numbers)
+  const feed = new Feed(streamId, clock.currentTimeMillisUnsafe(), yield* randomNumbers)
   yield* Effect.addFinalizer(() => Effect.sync(() => feed.close()))
   yield* Effect.forkScoped(Effect.forever(Effect.map(view.take, (items) => {
     if (items.some(({ _tag }) => _tag === "Unit")) feed.heardMs = clock.currentTimeMillisUnsafe()

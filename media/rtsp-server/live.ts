@@ -14,9 +14,12 @@ import { createServer, type Server, type Socket } from "node:net"
 import type { LiveStreams } from "../hub.ts"
 import { RtspGate, RtspServer } from "../rtsp-server.ts"
 import { bindPair } from "../rtsp/udp.ts"
+import { Storage } from "../storage.ts"
 import { type Connection, type Door, serve, sessionTimeoutMs } from "./connection.ts"
 import type { RtspAccount } from "./credentials.ts"
 import { type Feed, openFeed } from "./feed.ts"
+import { makeReadPermits } from "./footage-reader.ts"
+import { Lockout } from "./lockout.ts"
 import { closeBytes } from "./reader.ts"
 import { plainAddress } from "./transport.ts"
 
@@ -185,7 +188,8 @@ const make = Effect.fnUntraced(function*(options: RtspServerOptions) {
   const door: Door = {
     account: options.account,
     gate,
-    feeds,
+    lockout: new Lockout(),
+    shelf: { feeds, storage: yield* Storage, permits: yield* makeReadPermits },
     udp,
     admitted: guests.admitted,
     listen: guests.listen,
@@ -216,12 +220,12 @@ const make = Effect.fnUntraced(function*(options: RtspServerOptions) {
       })),
     sessions: () => [...guests.all].map((guest) => guest.told()).filter((session) => session !== null),
     disconnect: (streamId) => {
-      const readers = [...guests.all].filter((guest) => guest.streamId === streamId)
+      const readers = [...guests.all].filter((guest) => guest.liveStreamId === streamId)
       for (const reader of readers) reader.close()
       return readers.length
     },
   })
 })
 
-export const layer = (options: RtspServerOptions): Layer.Layer<RtspServer, never, LiveStreams | RtspGate> =>
+export const layer = (options: RtspServerOptions): Layer.Layer<RtspServer, never, LiveStreams | RtspGate | Storage> =>
   Layer.effect(RtspServer, make(options))

@@ -1,64 +1,67 @@
 /**
- * One reader: where its tracks go, and what happens when it is too slow.
+ * One reader of a live stream, and what happens when it is too slow.
  *
  * Invariants
  * 1. It begins with a key picture. Once more than {@link skipBytes} wait in its connection it loses everything up to a key picture that
  *    finds at most {@link resumeBytes} waiting.
  * 2. What waits and what it lost since it fell behind are {@link closeBytes} at most; then it is closed. The group of pictures it
  *    begins with is not counted until it was read.
- * 3. By UDP nothing waits, and what the network drops is its reports to tell.
  */
-import type { Socket as UdpSocket } from "node:dgram"
-import type { Socket } from "node:net"
-import { interleavingBytes, type Packets } from "../rtp/packetiser.ts"
-import { parseReceptionReports } from "../rtp/rtcp.ts"
-import type { TrackName } from "./description.ts"
-import { channelOf, type Feed, type Outlet } from "./feed.ts"
+import { Effect } from "effect"
+import type { Packets } from "../rtp/packetiser.ts"
+import type { RequestHead } from "../rtsp/message.ts"
+import type { Answer, Refusal } from "./answer.ts"
+import { type TrackName, trackNames } from "./description.ts"
+import type { Feed, Outlet } from "./feed.ts"
+import { Lanes, type Player, type Wires } from "./lanes.ts"
 
 const skipBytes = 1024 * 1024
 const resumeBytes = 256 * 1024
 export const closeBytes = 4 * 1024 * 1024
 
-/** Where a track goes: RTP here, RTCP one above. */
-export type Destination =
-  | { readonly kind: "tcp"; readonly channel: number }
-  | { readonly kind: "udp"; readonly address: string; readonly rtpPort: number; readonly rtcpPort: number }
-
-/** The sockets that every reader by UDP shares. */
-export interface UdpSockets {
-  readonly rtp: UdpSocket
-  readonly rtcp: UdpSocket
-}
-
-interface Reception {
-  readonly lost: number
-  readonly jitterMs: number
-}
-
-export class Reader implements Outlet {
+export class Reader extends Lanes implements Outlet, Player {
   readonly feed: Feed
-  private readonly socket: Socket
-  private readonly udp: UdpSockets | null
   private readonly onEnd: () => void
-  readonly destinations = new Map<TrackName, Destination>()
-  private readonly receptions = new Map<TrackName, Reception>()
   playing = false
   /** What is sent: everything; nothing yet; nothing any more until it has caught up. */
   private pace: "all" | "starting" | "late" = "starting"
   private lost = 0
   private allowance = 0
-  sentBytes = 0
-  sentPackets = 0
-  skippedPictures = 0
 
-  constructor(feed: Feed, socket: Socket, udp: UdpSockets | null, onEnd: () => void) {
+  constructor(feed: Feed, wires: Wires, onEnd: () => void) {
+    super(wires)
     this.feed = feed
-    this.socket = socket
-    this.udp = udp
     this.onEnd = onEnd
   }
 
-  play(): void {
+  ssrc(track: TrackName): number | null {
+    return this.feed.ssrc(track)
+  }
+
+  clockOf(track: TrackName): number {
+    return this.feed.clockOf(track)
+  }
+
+  play(_head: RequestHead, base: string): Effect.Effect<Answer, Refusal> {
+    return Effect.sync(() => {
+      const info = this.rtpInfo(base)
+      return {
+        status: 200,
+        headers: [["Range", "npt=now-"], ...(info === "" ? [] : [["RTP-Info", info] as const])],
+        after: () => this.begin(),
+      }
+    })
+  }
+
+  /** Of the packets that follow at once; a track of which none are known yet is left out (section 12.33). */
+  private rtpInfo(base: string): string {
+    return trackNames.flatMap((name, index) => {
+      const first = this.playing || !this.destinations.has(name) ? null : this.feed.first(name)
+      return first === null ? [] : [`url=${base}trackID=${index};seq=${first.sequence};rtptime=${first.timestamp}`]
+    }).join(",")
+  }
+
+  private begin(): void {
     if (this.playing) return
     this.playing = true
     this.pace = "starting"
@@ -67,7 +70,9 @@ export class Reader implements Outlet {
     this.allowance = this.socket.writableLength
   }
 
-  pause(): void {
+  readonly pause: Effect.Effect<void> = Effect.sync(() => this.leave())
+
+  private leave(): void {
     this.playing = false
     this.feed.leave(this)
   }
@@ -75,10 +80,7 @@ export class Reader implements Outlet {
   send(track: TrackName, packets: Packets, key: boolean): void {
     const destination = this.destinations.get(track)
     if (destination === undefined || !this.keepsUp(track, packets, key || !this.destinations.has("video"))) return
-    this.sentPackets += packets.starts.length
-    this.sentBytes += packets.bytes.length
-    if (destination.kind === "tcp") this.socket.write(this.framed(track, destination.channel, packets))
-    else this.datagrams(destination.address, destination.rtpPort, packets)
+    this.dispatch(track, destination, packets)
   }
 
   /** Whether the unit is sent. `begins`: it needs no other. */
@@ -98,59 +100,16 @@ export class Reader implements Outlet {
     return false
   }
 
-  /** Others than the ordinary channels cost a copy. */
-  private framed(track: TrackName, channel: number, { bytes, starts }: Packets): Buffer {
-    if (channel === channelOf[track]) return bytes
-    const copy = Buffer.from(bytes)
-    for (const start of starts) copy[start + 1] = channel
-    return copy
-  }
-
-  private datagrams(address: string, port: number, { bytes, starts }: Packets): void {
-    starts.forEach((start, index) => {
-      const from = start + interleavingBytes
-      const to = starts[index + 1] ?? bytes.length
-      this.udp?.rtp.send(bytes, from, to - from, port, address)
-    })
-  }
-
   report(track: TrackName, rtcp: Buffer): void {
     const destination = this.destinations.get(track)
-    if (destination === undefined) return
-    if (destination.kind === "udp") {
-      this.udp?.rtcp.send(rtcp, destination.rtcpPort, destination.address)
-    } else if (this.pace !== "late") {
-      const head = Buffer.from([0x24, destination.channel + 1, rtcp.length >> 8, rtcp.length & 0xff])
-      this.socket.write(Buffer.concat([head, rtcp]))
-    }
-  }
-
-  /** What the reader says of what it gets, by interleaving or UDP. */
-  received(rtcp: Buffer, from: number, to: number): void {
-    for (const { jitter, senderSsrc, totalLost } of parseReceptionReports(rtcp, from, to)) {
-      const track = (["video", "audio"] as const).find((name) => this.feed.ssrc(name) === senderSsrc)
-      if (track === undefined) continue
-      this.receptions.set(track, {
-        lost: Math.max(0, totalLost),
-        jitterMs: Math.round(jitter * 1000 / this.feed.clockOf(track)),
-      })
-    }
-  }
-
-  get lostPackets(): number | null {
-    const all = [...this.receptions.values()]
-    return all.length === 0 ? null : all.reduce((sum, { lost }) => sum + lost, 0)
-  }
-
-  get jitterMs(): number | null {
-    const all = [...this.receptions.values()]
-    return all.length === 0 ? null : Math.max(...all.map(({ jitterMs }) => jitterMs))
+    if (destination === undefined || (destination.kind === "tcp" && this.pace === "late")) return
+    this.dispatchReport(destination, rtcp)
   }
 
   /** Says goodbye on its tracks; the connection is then closed. */
   end(): void {
     if (this.playing) {
-      this.pause()
+      this.leave()
       for (const track of this.destinations.keys()) {
         const rtcp = this.feed.goodbye(track)
         if (rtcp !== null) this.report(track, rtcp)

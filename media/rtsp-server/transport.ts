@@ -4,10 +4,10 @@
  * Invariants
  * 1. Reading is total. Datagrams go to no other address than the one the connection comes from, and to no port below 1024.
  */
-import { StreamId } from "#schema/common.ts"
+import { type EpochMs, Instant, RecordingToken, StreamId } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { type TrackName, trackNames } from "./description.ts"
-import type { Destination } from "./reader.ts"
+import type { Destination } from "./lanes.ts"
 
 const maxSpecs = 8
 
@@ -56,26 +56,79 @@ export const transportText = (chosen: Destination, ssrc: number, serverPorts: re
 /** IPv4 addresses as such where a socket serves both families. */
 export const plainAddress = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, "")
 
-export interface Target {
-  readonly streamId: StreamId
-  /** Null: the stream as a whole. */
+interface Place {
+  /** Null: the thing as a whole. */
   readonly track: TrackName | null
   /** What relative control addresses stand under: without token, with a slash at the end. */
   readonly base: string
 }
 
-const place =
-  /^rtsps?:\/\/(?:[^/?#\s]*@)?((?:\[[0-9a-f:.]+\]|[\w.~-]+)(?::\d{1,5})?)\/live\/([0-9a-f-]{36})(?=[/?#]|$)(\S*)$/i
-const isStreamId = Schema.decodeUnknownOption(StreamId)
+export interface LiveTarget extends Place {
+  readonly kind: "live"
+  readonly streamId: StreamId
+}
 
-/** Players put the track behind the address or behind its query. Credentials in front of the host are the player's own. */
+/** Footage of a recording; an end that is left open is null. */
+export interface RecordingTarget extends Place {
+  readonly kind: "recording"
+  readonly recordingToken: RecordingToken
+  readonly startMs: EpochMs | null
+  readonly endMs: EpochMs | null
+}
+
+export type Target = LiveTarget | RecordingTarget
+
+/** Equal for addresses of the same thing. */
+export const keyOf = (target: Target): string =>
+  target.kind === "live" ?
+    `live/${target.streamId}` :
+    `recording/${target.recordingToken}/${target.startMs ?? ""}-${target.endMs ?? ""}`
+
+const maxAddress = 2_048
+const place =
+  /^rtsps?:\/\/(?:[^/?#\s]*@)?((?:\[[0-9a-f:.]+\]|[\w.~-]+)(?::\d{1,5})?)\/(live|recording)\/([0-9a-f-]{36})(?=[/?#]|$)(\S*)$/i
+const isStreamId = Schema.decodeUnknownOption(StreamId)
+const isRecordingToken = Schema.decodeUnknownOption(RecordingToken)
+const isInstant = Schema.decodeUnknownOption(Instant)
+/** Epoch milliseconds up to the year 9999, either end open: how addresses under a base carry an interval. */
+const span = /^\/(\d{1,15})?-(\d{1,15})?(?=[/?#]|$)/
+
+/** A member of the query as a time; undefined: it is none. */
+const instantOf = (rest: string, name: string): EpochMs | null | undefined => {
+  const text = new RegExp(`[?&]${name}=([^&#/]*)`).exec(rest)?.[1]
+  if (text === undefined || text === "") return null
+  // A plus sign is one here: times have offsets, and no blanks.
+  const plain = text.replaceAll(/%3a/gi, ":").replaceAll(/%2b/gi, "+")
+  return Option.getOrUndefined(isInstant(plain))
+}
+
+const intervalOf = (rest: string): Pick<RecordingTarget, "startMs" | "endMs"> | null => {
+  const told = span.exec(rest)
+  const number = (text: string | undefined) => text === undefined ? null : Number(text)
+  const startMs = told === null ? instantOf(rest, "start") : number(told[1])
+  const endMs = told === null ? instantOf(rest, "end") : number(told[2])
+  if (startMs === undefined || endMs === undefined) return null
+  return startMs !== null && endMs !== null && endMs <= startMs ? null : { startMs, endMs }
+}
+
+/**
+ * `rtsp://host/live/<stream id>` and `rtsp://host/recording/<recording token>?start=&end=` (RFC 3339, each may be left out). Players put
+ * the track behind the address or behind its query. Credentials in front of the host are the player's own.
+ */
 export const targetOf = (url: string): Target | null => {
-  const match = place.exec(url)
-  const streamId = match === null ? Option.none() : isStreamId(match[2]!.toLowerCase())
-  if (match === null || Option.isNone(streamId)) return null
-  const number = /\/trackID=(\d)\/?(?:\?.*)?$/i.exec(match[3]!)?.[1]
+  const match = url.length > maxAddress ? null : place.exec(url)
+  if (match === null) return null
+  const [host, kind, id, rest] = match.slice(1) as [string, string, string, string]
+  const number = /\/trackID=(\d)\/?(?:\?.*)?$/i.exec(rest)?.[1]
   const track = number === undefined ? null : trackNames[Number(number)]
-  return track === undefined ?
-    null :
-    { streamId: streamId.value, track, base: `rtsp://${match[1]}/live/${streamId.value}/` }
+  if (track === undefined) return null
+  if (kind.toLowerCase() === "live") {
+    const streamId = Option.getOrNull(isStreamId(id.toLowerCase()))
+    return streamId === null ? null : { kind: "live", streamId, track, base: `rtsp://${host}/live/${streamId}/` }
+  }
+  const recordingToken = Option.getOrNull(isRecordingToken(id.toLowerCase()))
+  const interval = intervalOf(rest)
+  if (recordingToken === null || interval === null) return null
+  const target = { kind: "recording", recordingToken, ...interval, track, base: "" } as const
+  return { ...target, base: `rtsp://${host}/${keyOf(target)}/` }
 }

@@ -4,11 +4,12 @@
  */
 import { makeStreamHub } from "#media/capture/hub.ts"
 import { LiveStreams } from "#media/hub.ts"
-import { RtspGate, RtspServer } from "#media/rtsp-server.ts"
+import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
 import { layer } from "#media/rtsp-server/live.ts"
 import type { AccessUnit } from "#schema/media.ts"
 import { Effect, Layer, Logger } from "effect"
 import { camera } from "../media/access-units.ts"
+import { temporaryStorage } from "../media/recorded.ts"
 
 const pictureMs = 40
 const groupPictures = 50
@@ -56,7 +57,13 @@ const live = Layer.succeed(
 )
 const gate = Layer.succeed(
   RtspGate,
-  RtspGate.of({ enter: () => Effect.succeed({ holder: "bench" }), holds: () => Effect.succeed(true) }),
+  RtspGate.of({
+    enter: () => Effect.succeed({ holder: "bench", recordingId: null }),
+    replay: () => Effect.fail(new RtspRefused()),
+    recordingOf: () => Effect.succeed(null),
+    refused: () => Effect.void,
+    holds: () => Effect.succeed(true),
+  }),
 )
 const program = Effect.gen(function*() {
   const server = yield* RtspServer
@@ -64,7 +71,7 @@ const program = Effect.gen(function*() {
   process.stdout.write(`${server.port()}\n`)
   return yield* Effect.never
 }).pipe(
-  Effect.provide(layer({ host: "127.0.0.1", port: 0, account: null }).pipe(Layer.provide([live, gate]))),
+  Effect.provide(layer({ host: "127.0.0.1", port: 0, account: null }).pipe(Layer.provide([live, gate, temporaryStorage]))),
   Effect.provide(Logger.layer([])),
 )
 process.stdin.resume().on("end", () => process.exit(0))

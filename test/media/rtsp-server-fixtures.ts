@@ -1,11 +1,14 @@
 /** An RTSP server over streams that a test feeds, and a player that shares no code with it. */
 import { makeStreamHub, type StreamHub } from "#media/capture/hub.ts"
 import { LiveStreams } from "#media/hub.ts"
-import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
+import { RtspGate, type RtspRefusal, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
 import { layer, type RtspServerOptions } from "#media/rtsp-server/live.ts"
-import type { StreamId } from "#schema/common.ts"
+import { Storage } from "#media/storage.ts"
+import type { RecordingId, StreamId } from "#schema/common.ts"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { camera, type CameraOptions } from "./access-units.ts"
+import { identityOf } from "./made-up-files.ts"
+import { temporaryStorage } from "./recorded.ts"
 
 export const streamId = "01900000-0000-7000-8000-0000000000aa" as StreamId
 export const unknownId = "01900000-0000-7000-8000-0000000000bb" as StreamId
@@ -19,7 +22,28 @@ export interface Stage {
   readonly port: number
   /** What was given by a token holds as long as this says so. */
   readonly gate: { holds: boolean; down: boolean }
+  readonly storage: Storage["Service"]
+  readonly refusals: ReadonlyArray<RtspRefusal>
 }
+
+/** Lets everybody in who shows {@link token}, to the recording too. */
+export const gateOf = (recordingId: RecordingId, refusals: Array<RtspRefusal> = [], holds = () => true) =>
+  Layer.succeed(
+    RtspGate,
+    RtspGate.of({
+      enter: (_id, given) =>
+        Redacted.value(given) === token ?
+          Effect.succeed({ holder: "session 1", recordingId: null }) :
+          Effect.fail(new RtspRefused()),
+      replay: (_token, given) =>
+        Redacted.value(given) === token ?
+          Effect.succeed({ holder: "session 1", recordingId }) :
+          Effect.fail(new RtspRefused()),
+      recordingOf: () => Effect.succeed(recordingId),
+      refused: (refusal) => Effect.sync(() => refusals.push(refusal)),
+      holds: () => Effect.sync(holds),
+    }),
+  )
 
 /** Looks every 10 ms, up to 15 s. */
 export const until = (what: string, look: () => boolean): Effect.Effect<void> =>
@@ -46,21 +70,18 @@ export const stage = Effect.fnUntraced(function*(options: Partial<RtspServerOpti
           ),
     }),
   )
-  const gates = Layer.succeed(
-    RtspGate,
-    RtspGate.of({
-      enter: (_id, given) =>
-        Redacted.value(given) === token ? Effect.succeed({ holder: "session 1" }) : Effect.fail(new RtspRefused()),
-      holds: () => Effect.sync(() => gate.holds),
-    }),
-  )
+  const refusals: Array<RtspRefusal> = []
   const context = yield* Layer.build(
-    layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(Layer.provide([live, gates])),
+    layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(
+      Layer.provideMerge(temporaryStorage),
+      Layer.provide([live, gateOf(identityOf(1).recordingId, refusals, () => gate.holds)]),
+    ),
   )
+  const storage = Context.get(context, Storage)
   const server = Context.get(context, RtspServer)
   yield* until("a port", () => server.port() !== null)
   const port = server.port()!
-  return { server, hub, url: `rtsp://127.0.0.1:${port}/live/${streamId}`, port, gate } satisfies Stage
+  return { server, hub, url: `rtsp://127.0.0.1:${port}/live/${streamId}`, port, gate, storage, refusals } satisfies Stage
 })
 
 /** Feeds footage: the first `count` units at once. */

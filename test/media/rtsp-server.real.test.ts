@@ -1,36 +1,31 @@
 /** A simulated camera, captured, and read from the RTSP server by ffmpeg and GStreamer. */
 import { RecorderSupervisor } from "#media/recorder.ts"
-import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
+import { RtspServer } from "#media/rtsp-server.ts"
 import { layer } from "#media/rtsp-server/live.ts"
 import { Storage, type StorageError } from "#media/storage.ts"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, type Scope } from "effect"
 import { execFile } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { framesOf } from "../camera-simulator/frames.ts"
 import type { CameraOptions } from "../camera-simulator/options.ts"
 import { startSimulator } from "../camera-simulator/simulator.ts"
+import { readFootage } from "../harness/footage.ts"
 import { missing } from "../peers/installed.ts"
 import { judge } from "./capture-checker.ts"
-import { recordingId, streamId } from "./capture-harness.ts"
+import { assignment, recordingId, streamId } from "./capture-harness.ts"
 import { cameraAt, nodeOf } from "./capture-node.ts"
-import { token, until } from "./rtsp-server-fixtures.ts"
+import { gateOf, token, until } from "./rtsp-server-fixtures.ts"
 
 const run = promisify(execFile)
-const gate = Layer.succeed(
-  RtspGate,
-  RtspGate.of({
-    enter: (_id, given) =>
-      Redacted.value(given) === token ? Effect.succeed({ holder: "session 1" }) : Effect.fail(new RtspRefused()),
-    holds: () => Effect.succeed(true),
-  }),
-)
 const account = { username: "reader", password: Redacted.make("hunter2hunter2") }
 
 interface Node {
+  readonly root: string
   readonly port: number
   readonly server: RtspServer["Service"]
   readonly storage: Storage["Service"]
@@ -50,13 +45,13 @@ const withNode = (
       Effect.promise(() => startSimulator({ cameras: [camera] })),
       (running) => Effect.promise(() => running.close()),
     )
-    const rtsp = layer({ host: "127.0.0.1", port: 0, account }).pipe(Layer.provide(gate))
+    const rtsp = layer({ host: "127.0.0.1", port: 0, account }).pipe(Layer.provide(gateOf(recordingId)))
     yield* Effect.gen(function*() {
       const supervisor = yield* RecorderSupervisor
       const server = yield* RtspServer
       yield* supervisor.assign(cameraAt(simulator.cameras[0]!.url("main")))
       yield* until("a port", () => server.port() !== null)
-      yield* use({ server, supervisor, storage: yield* Storage, port: server.port()! })
+      yield* use({ root, server, supervisor, storage: yield* Storage, port: server.port()! })
     }).pipe(Effect.provide(rtsp.pipe(Layer.provideMerge(nodeOf(root)))))
   }))
 
@@ -130,6 +125,47 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
             `rtspsrc location=${url} protocols=tcp latency=0 ! rtph265depay ! h265parse ! avdec_h265 ! ` +
               "fakesink num-buffers=50 sync=false",
           )
+        })),
+    120_000,
+  )
+})
+
+describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval", () => {
+  it.live(
+    "ffmpeg and GStreamer, with and without ONVIF's ways, get exactly its frames",
+    () =>
+      withNode({ startAtKey: true }, ({ port, root, storage, supervisor }) =>
+        Effect.gen(function*() {
+          yield* until("a recording", () => supervisor.status(streamId)?.recordingState === "recording")
+          const stored = () =>
+            storage.files(recordingId, { start: 0, end: Number.MAX_SAFE_INTEGER })
+              .flatMap((file) => readFootage(storage.path(file)).frames)
+          yield* until("seven seconds", () => {
+            const frames = stored()
+            return frames.length > 0 && frames.at(-1)!.wallMs - frames[0]!.wallMs > 7_000
+          })
+          const all = stored()
+          const start = Math.round(all[0]!.wallMs) + 2_500
+          const end = start + 2_700
+          // The simulated camera begins with a key picture and makes one every two seconds.
+          const wanted = all.filter(({ wallMs }, index) => index >= 50 && wallMs < end).map(({ frame }) => frame)
+          expect(wanted.length).toBeGreaterThan(60)
+          const interval = `start=${new Date(start).toISOString()}&end=${new Date(end).toISOString()}`
+          const url = `rtsp://127.0.0.1:${port}/recording/${assignment().recording!.recordingToken}?${interval}&token=${token}`
+          const into = (name: string) => join(root, `${name}.h264`)
+          const framesIn = (name: string) => framesOf(readFileSync(into(name))).map(({ frame }) => frame)
+          for (const transport of ["tcp", "udp"]) {
+            const name = `ffmpeg-${transport}`
+            const input = ["-v", "error", "-nostdin", "-rtsp_transport", transport, "-i", url]
+            yield* Effect.promise(() => run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 40_000 }))
+            expect(framesIn(name), name).toEqual(wanted)
+          }
+          const ways = { plain: "", onvif: "onvif-mode=true", fast: "onvif-mode=true onvif-rate-control=false" }
+          for (const [name, way] of Object.entries(ways)) {
+            const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
+            yield* gst(`rtspsrc location=${url} protocols=tcp latency=0 ${way} ! ${depay} ! filesink location=${into(name)}`.replaceAll(/ +/g, " "))
+            expect(framesIn(name), name).toEqual(wanted)
+          }
         })),
     120_000,
   )

@@ -1,0 +1,102 @@
+/**
+ * What stands behind the addresses of this door: live streams, and intervals of recorded footage.
+ *
+ * Invariants
+ * 1. An open end of an interval is the moment it was asked for; the interval never changes afterwards.
+ * 2. What is opened is closed with its scope.
+ */
+import type { RecordingId, StreamId } from "#schema/common.ts"
+import { Clock, Deferred, Effect, RcMap, type Scope, type Semaphore } from "effect"
+import { header } from "../rtsp/message.ts"
+import type { Storage } from "../storage.ts"
+import { type Refusal, refuse } from "./answer.ts"
+import { describe } from "./description.ts"
+import { type Feed, type Numbers, randomNumbers } from "./feed.ts"
+import { FootageReader } from "./footage-reader.ts"
+import type { Programme } from "./lanes.ts"
+import { clockText } from "./play-request.ts"
+import { Reader } from "./reader.ts"
+import { RecordedPlayer } from "./recorded.ts"
+import { keyOf, type LiveTarget, type RecordingTarget } from "./transport.ts"
+
+/** A camera that was not watched until now has to connect and come to its first key picture. */
+const describeMs = 15_000
+
+/** What programmes are made of. */
+export interface Shelf {
+  readonly feeds: RcMap.RcMap<StreamId, Feed | null>
+  readonly storage: Storage["Service"]
+  readonly permits: Semaphore.Semaphore
+}
+
+/** A feed that gave up is replaced by a new one. */
+export const openLive = (
+  { feeds }: Shelf,
+  target: LiveTarget,
+): Effect.Effect<Programme & { readonly isStale: () => boolean }, Refusal, Scope.Scope> =>
+  Effect.gen(function*() {
+    const { streamId } = target
+    let feed = yield* RcMap.get(feeds, streamId)
+    if (feed?.stale === true) {
+      yield* RcMap.invalidate(feeds, streamId)
+      feed = yield* RcMap.get(feeds, streamId)
+    }
+    if (feed === null) {
+      yield* RcMap.invalidate(feeds, streamId)
+      return yield* refuse(404)
+    }
+    const found = feed
+    yield* Deferred.await(found.described).pipe(
+      Effect.timeoutOrElse({ duration: describeMs, orElse: () => refuse(503) }),
+    )
+    return {
+      key: keyOf(target),
+      streamId,
+      recordingToken: null,
+      describe: (_head, local) =>
+        found.parameters === null ?
+          null :
+          describe(found.parameters, { local, version: found.version, range: "npt=now-" }),
+      ssrc: (track) => found.ssrc(track),
+      player: (wires, onEnd) => new Reader(found, wires, onEnd),
+      isStale: () => found.stale,
+    }
+  })
+
+const isReplay = (required: string | null) => /\bonvif-replay\b/i.test(required ?? "")
+
+/** `recordingId`: of the recording that the token of the address names. */
+export const openRecording = Effect.fnUntraced(
+  function*(
+    { permits, storage }: Shelf,
+    target: RecordingTarget,
+    recordingId: RecordingId,
+  ): Effect.fn.Return<Programme, Refusal, Scope.Scope> {
+    const nowMs = yield* Clock.currentTimeMillis
+    const end = Math.min(nowMs, target.endMs ?? nowMs)
+    const files = storage.files(recordingId, { start: target.startMs ?? 0, end })
+    const [first] = files
+    if (first === undefined) return yield* refuse(404)
+    const interval = { start: target.startMs ?? first.startMs, end }
+    const parameters = yield* storage.parameters(first).pipe(Effect.catch(() => refuse(503)))
+    const numbers: Numbers = yield* randomNumbers
+    const reader = new FootageReader(storage, permits)
+    const scope = yield* Effect.scope
+    yield* Effect.addFinalizer(() => reader.close)
+    const { recordingToken } = target
+    const of = { storage, permits, recordingId, recordingToken, interval, parameters, numbers, scope }
+    return {
+      key: keyOf(target),
+      streamId: first.streamId,
+      recordingToken,
+      describe: (head, local) => {
+        const range = isReplay(header(head, "require")) ?
+          `clock=${clockText(interval.start)}-${clockText(interval.end)}` :
+          `npt=0-${((interval.end - interval.start) / 1000).toFixed(3)}`
+        return describe(parameters, { local, version: 1, range })
+      },
+      ssrc: (track) => track === "audio" && parameters.audio === null ? null : numbers.ssrc[track === "video" ? 0 : 1],
+      player: (wires) => new RecordedPlayer(of, reader, wires),
+    }
+  },
+)
