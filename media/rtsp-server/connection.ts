@@ -251,7 +251,7 @@ export class Connection {
     Effect.gen({ self: this }, function*() {
       if (this.session !== null) return yield* refuse(455)
       const { programme, target } = yield* this.visit(head)
-      const body = programme.describe(head, plainAddress(this.socket.localAddress ?? "127.0.0.1"))
+      const body = programme.describe(plainAddress(this.socket.localAddress ?? "127.0.0.1"))
       if (body === null) return yield* refuse(503)
       return { status: 200, headers: [["Content-Base", target.base], ["Content-Type", "application/sdp"]], body }
     })

@@ -70,9 +70,11 @@ export interface DescriptionOptions {
   readonly version: number
   /** Of `a=range` (RFC 2326, appendix C.1.5). */
   readonly range: string
+  /** The same once more, of the video alone: players that know only `npt` find it there, those of ONVIF take the first. */
+  readonly videoRange: string | null
 }
 
-export const describe = (parameters: TrackParameters, { local, range, version }: DescriptionOptions): string =>
+export const describe = (parameters: TrackParameters, { local, range, version, videoRange }: DescriptionOptions): string =>
   [
     "v=0",
     `o=- 1 ${version} IN IP${local.includes(":") ? 6 : 4} ${local}`,
@@ -82,6 +84,7 @@ export const describe = (parameters: TrackParameters, { local, range, version }:
     "a=control:*",
     `a=range:${range}`,
     ...videoLines(parameters.video),
+    ...(videoRange === null ? [] : [`a=range:${videoRange}`]),
     ...(parameters.audio === null ? [] : audioLines(parameters.audio)),
     "",
   ].join("\r\n")

@@ -132,7 +132,7 @@ export interface Programme {
   /** Null: live. */
   readonly recordingToken: RecordingToken | null
   /** The session description. `local`: our address on this connection. */
-  readonly describe: (head: RequestHead, local: string) => string | null
+  readonly describe: (local: string) => string | null
   readonly ssrc: (track: TrackName) => number | null
   readonly player: (wires: Wires, onEnd: () => void) => Player
 }

@@ -4,13 +4,16 @@
  *
  * Invariants
  * 1. Reading is total. A header that cannot be read, or asks for what is not offered, is an answer of status 456 or 457, never a guess.
- * 2. Times are milliseconds: of `clock` since the epoch, of `npt` since the beginning of the interval.
+ * 2. Times are milliseconds: of `clock` and `ntp` since the epoch, of `npt` since the beginning of the interval.
  */
 import { type Head, header } from "../rtsp/message.ts"
 
+/** `ntp`: GStreamer, told of a range by the clock, asks for seconds since 1900 and calls them `npt`. */
+export type RangeStyle = "clock" | "npt" | "ntp"
+
 /** Of the asked range; null where an end is left open. `style` is that of the answer. */
 export interface PlayRange {
-  readonly style: "clock" | "npt"
+  readonly style: RangeStyle
   readonly fromMs: number | null
   readonly toMs: number | null
 }
@@ -32,9 +35,11 @@ export interface PlayRequest {
 export const scales = [1, 2, 4, 8, 16] as const
 
 const maxHeader = 256
+/** From 1900 to 1970. */
+const unixInNtp = -Date.UTC(1900, 0, 1)
 const clockTime = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\.\d{1,9})?Z$/
 const hours = /^(\d{1,6}):(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)$/
-const seconds = /^\d{1,9}(?:\.\d{0,9})?$/
+const seconds = /^\d{1,10}(?:\.\d{0,9})?$/
 
 const clockMs = (text: string): number | null => {
   const match = clockTime.exec(text)
@@ -64,7 +69,10 @@ export const rangeOf = (text: string): PlayRange | null => {
   const read = style === "clock" ? clockMs : nptMs
   const [from, to] = match.slice(2, 4).map((part) => part === "" ? null : read(part) ?? Number.NaN)
   if (from === undefined || to === undefined || Number.isNaN(from) || Number.isNaN(to)) return null
-  return from === null && to === null ? null : { style, fromMs: from, toMs: to }
+  if (from === null && to === null) return null
+  const absolute = style === "npt" && [from, to].every((ms) => ms === null || ms >= unixInNtp)
+  if (!absolute) return { style, fromMs: from, toMs: to }
+  return { style: "ntp", fromMs: from === null ? null : from - unixInNtp, toMs: to === null ? null : to - unixInNtp }
 }
 
 /** The offered speed that is nearest below the asked one (section 12.34 lets a server choose); null: it cannot be read. */
@@ -109,7 +117,8 @@ export const readPlay = (head: Head): PlayRequest | 456 | 457 => {
 export const clockText = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]/g, "")
 
 /** Both ends in epoch milliseconds; `startMs`: the beginning of the interval, which `npt` counts from. */
-export const rangeText = (style: PlayRange["style"], fromMs: number, toMs: number, startMs: number): string =>
-  style === "clock" ?
-    `clock=${clockText(fromMs)}-${clockText(toMs)}` :
-    `npt=${((fromMs - startMs) / 1000).toFixed(3)}-${((toMs - startMs) / 1000).toFixed(3)}`
+export const rangeText = (style: RangeStyle, fromMs: number, toMs: number, startMs: number): string => {
+  if (style === "clock") return `clock=${clockText(fromMs)}-${clockText(toMs)}`
+  const zeroMs = style === "ntp" ? -unixInNtp : startMs
+  return `npt=${((fromMs - zeroMs) / 1000).toFixed(3)}-${((toMs - zeroMs) / 1000).toFixed(3)}`
+}

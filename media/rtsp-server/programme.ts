@@ -2,12 +2,12 @@
  * What stands behind the addresses of this door: live streams, and intervals of recorded footage.
  *
  * Invariants
- * 1. An open end of an interval is the moment it was asked for; the interval never changes afterwards.
+ * 1. An interval begins with its first picture, which is a key picture, and never changes afterwards; an open end is the moment it was
+ *    asked for.
  * 2. What is opened is closed with its scope.
  */
 import type { RecordingId, StreamId } from "#schema/common.ts"
 import { Clock, Deferred, Effect, RcMap, type Scope, type Semaphore } from "effect"
-import { header } from "../rtsp/message.ts"
 import type { Storage } from "../storage.ts"
 import { type Refusal, refuse } from "./answer.ts"
 import { describe } from "./description.ts"
@@ -17,6 +17,7 @@ import type { Programme } from "./lanes.ts"
 import { clockText } from "./play-request.ts"
 import { Reader } from "./reader.ts"
 import { RecordedPlayer } from "./recorded.ts"
+import { Walk } from "./walk.ts"
 import { keyOf, type LiveTarget, type RecordingTarget } from "./transport.ts"
 
 /** A camera that was not watched until now has to connect and come to its first key picture. */
@@ -53,17 +54,15 @@ export const openLive = (
       key: keyOf(target),
       streamId,
       recordingToken: null,
-      describe: (_head, local) =>
+      describe: (local) =>
         found.parameters === null ?
           null :
-          describe(found.parameters, { local, version: found.version, range: "npt=now-" }),
+          describe(found.parameters, { local, version: found.version, range: "npt=now-", videoRange: null }),
       ssrc: (track) => found.ssrc(track),
       player: (wires, onEnd) => new Reader(found, wires, onEnd),
       isStale: () => found.stale,
     }
   })
-
-const isReplay = (required: string | null) => /\bonvif-replay\b/i.test(required ?? "")
 
 /** `recordingId`: of the recording that the token of the address names. */
 export const openRecording = Effect.fnUntraced(
@@ -77,7 +76,11 @@ export const openRecording = Effect.fnUntraced(
     const files = storage.files(recordingId, { start: target.startMs ?? 0, end })
     const [first] = files
     if (first === undefined) return yield* refuse(404)
-    const interval = { start: target.startMs ?? first.startMs, end }
+    const asked = { start: target.startMs ?? first.startMs, end }
+    const walk = new Walk(storage, { recordingId, interval: asked, fromMs: asked.start, backwards: false, keysEveryMs: null })
+    const begin = yield* walk.next()
+    if (begin === null) return yield* refuse(404)
+    const interval = { start: begin.table.startMs(begin.from), end }
     const parameters = yield* storage.parameters(first).pipe(Effect.catch(() => refuse(503)))
     const numbers: Numbers = yield* randomNumbers
     const reader = new FootageReader(storage, permits)
@@ -89,12 +92,13 @@ export const openRecording = Effect.fnUntraced(
       key: keyOf(target),
       streamId: first.streamId,
       recordingToken,
-      describe: (head, local) => {
-        const range = isReplay(header(head, "require")) ?
-          `clock=${clockText(interval.start)}-${clockText(interval.end)}` :
-          `npt=0-${((interval.end - interval.start) / 1000).toFixed(3)}`
-        return describe(parameters, { local, version: 1, range })
-      },
+      describe: (local) =>
+        describe(parameters, {
+          local,
+          version: 1,
+          range: `clock=${clockText(interval.start)}-${clockText(interval.end)}`,
+          videoRange: `npt=0-${((interval.end - interval.start) / 1000).toFixed(3)}`,
+        }),
       ssrc: (track) => track === "audio" && parameters.audio === null ? null : numbers.ssrc[track === "video" ? 0 : 1],
       player: (wires) => new RecordedPlayer(of, reader, wires),
     }

@@ -195,7 +195,8 @@ export class RecordedPlayer extends Lanes implements Player {
       until,
       timeline: new ReplayTimeline({ paced, backwards, speed: Math.abs(scale), originMs: interval.start }),
       cseq: Number(header(head, "cseq") ?? 0) & 0xff,
-      marked: /\bonvif-replay\b/i.test(header(head, "require") ?? ""),
+      // GStreamer speaks ONVIF without saying so.
+      marked: /\bonvif-replay\b/i.test(header(head, "require") ?? "") || header(head, "rate-control") !== null,
     } satisfies Job
   })
 

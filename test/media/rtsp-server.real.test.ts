@@ -164,7 +164,8 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval"
           for (const [name, way] of Object.entries(ways)) {
             const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
             yield* gst(`rtspsrc location=${url} protocols=tcp latency=0 ${way} ! ${depay} ! filesink location=${into(name)}`.replaceAll(/ +/g, " "))
-            expect(framesIn(name), name).toEqual(wanted)
+            // In ONVIF's mode rtspsrc keeps the very first picture to itself.
+            expect(framesIn(name), name).toEqual(name === "plain" ? wanted : wanted.slice(1))
           }
         })),
     120_000,
