@@ -70,8 +70,10 @@ const gate = Layer.effect(
     const shownBy = (token: Redacted.Redacted): Effect.Effect<Shown, RtspRefused | RtspGateClosed> =>
       access.verify(token).pipe(
         Effect.map(({ resource, sessionId, userId }) => ({ userId, sessionId, bound: resource })),
-        Effect.catchTag("StreamTokenInvalid", () =>
-          Effect.map(tokens.verify(token), ({ sessionId, userId }) => ({ userId, sessionId, bound: null }))),
+        Effect.catchTag(
+          "StreamTokenInvalid",
+          () => Effect.map(tokens.verify(token), ({ sessionId, userId }) => ({ userId, sessionId, bound: null })),
+        ),
         Effect.mapError(refusedOr),
       )
 

@@ -32,7 +32,9 @@ const notSync = 0x1_0000
 /** The run of one track; null where it is not as ours are. */
 const readRun = (bytes: Uint8Array, moof: Box, traf: Box): ReadonlyArray<StoredUnit> | null => {
   const [tfhd, tfdt, trun] = ["tfhd", "tfdt", "trun"].map((type) => childBox(bytes, traf, type))
-  if (tfhd === null || tfdt === null || trun === null || tfhd === undefined || tfdt === undefined || trun === undefined) {
+  if (
+    tfhd === null || tfdt === null || trun === null || tfhd === undefined || tfdt === undefined || trun === undefined
+  ) {
     return null
   }
   const id = getU32(bytes, tfhd.content + 4)

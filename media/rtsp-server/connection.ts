@@ -7,10 +7,10 @@
  * 2. Who is not let in within {@link greetingMs} is disconnected; after that, whoever says nothing for {@link sessionTimeoutMs} and is
  *    not sent anything by this very connection. A reader by UDP is alive by its requests and its reports.
  */
+import type { StreamId } from "#schema/common.ts"
 import { Clock, Deferred, Effect, Exit, Queue, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Socket } from "node:net"
-import type { StreamId } from "#schema/common.ts"
 import { Malformed } from "../codec/malformed.ts"
 import type { RtspGate, RtspGrant, RtspSession } from "../rtsp-server.ts"
 import { header, type RequestHead } from "../rtsp/message.ts"
@@ -214,7 +214,9 @@ export class Connection {
   }
 
   /** Lets the caller in and answers what the address names, or refuses. */
-  private readonly visit = (head: RequestHead): Effect.Effect<{ readonly target: Target; readonly programme: Programme }, Refusal> =>
+  private readonly visit = (
+    head: RequestHead,
+  ): Effect.Effect<{ readonly target: Target; readonly programme: Programme }, Refusal> =>
     Effect.gen({ self: this }, function*() {
       const target = targetOf(head.url)
       if (target === null) return yield* refuse(404)

@@ -74,7 +74,10 @@ export interface DescriptionOptions {
   readonly videoRange: string | null
 }
 
-export const describe = (parameters: TrackParameters, { local, range, version, videoRange }: DescriptionOptions): string =>
+export const describe = (
+  parameters: TrackParameters,
+  { local, range, version, videoRange }: DescriptionOptions,
+): string =>
   [
     "v=0",
     `o=- 1 ${version} IN IP${local.includes(":") ? 6 : 4} ${local}`,

@@ -54,18 +54,16 @@ export class Entrance {
   }
 
   /** Who asks may have what the address names, or it is refused. True: just now for the first time. */
-  readonly enter = Effect.fnUntraced(function*(
-    this: Entrance,
-    head: RequestHead,
-    target: Target,
-  ): Effect.fn.Return<boolean, Refusal> {
-    const key = keyOf(target)
-    if (this.entered?.key === key) return false
-    const found = yield* this.judge(head, target)
-    if (found === null) return yield* this.refused(head, target)
-    this.entered = { key, ...found }
-    return true
-  })
+  readonly enter = Effect.fnUntraced(
+    function*(this: Entrance, head: RequestHead, target: Target): Effect.fn.Return<boolean, Refusal> {
+      const key = keyOf(target)
+      if (this.entered?.key === key) return false
+      const found = yield* this.judge(head, target)
+      if (found === null) return yield* this.refused(head, target)
+      this.entered = { key, ...found }
+      return true
+    },
+  )
 
   private judge(head: RequestHead, target: Target): Effect.Effect<Omit<Entered, "key"> | null, Refusal> {
     const { account, address, gate, lockout, nowMs } = this.options
@@ -77,7 +75,9 @@ export class Entrance {
       return this.byAccount(target)
     }
     if (token === null) return Effect.succeed(null)
-    const grant = target.kind === "live" ? gate.enter(target.streamId, token) : gate.replay(target.recordingToken, token)
+    const grant = target.kind === "live" ?
+      gate.enter(target.streamId, token) :
+      gate.replay(target.recordingToken, token)
     return grant.pipe(
       Effect.map((one) => ({ grant: one, byAccount: false })),
       Effect.catchTag("RtspRefused", () => Effect.succeed(null)),
@@ -96,23 +96,26 @@ export class Entrance {
     )
   }
 
-  private readonly refused = Effect.fnUntraced(function*(
-    this: Entrance,
-    head: RequestHead,
-    target: Target,
-  ): Effect.fn.Return<never, Refusal> {
-    const { account, address, close, gate, lockout, nowMs, userAgent } = this.options
-    const authorization = header(head, "authorization")
-    if (authorization !== null || tokenOf(head.url, null) !== null) {
-      // A token in the address is no attempt at the account.
-      if (account !== null && authorization !== null) lockout.failed(address, nowMs())
-      yield* gate.refused({ address, userAgent: userAgent(), what: keyOf(target), locked: !lockout.isOpen(address, nowMs()) })
-      yield* Effect.sleep(refusalMs)
-      if (++this.refusals >= maxRefusals) close()
-    }
-    return yield* refuse(
-      401,
-      challenges(account, this.nonce).map((challenge) => ["WWW-Authenticate", challenge] as const),
-    )
-  })
+  private readonly refused = Effect.fnUntraced(
+    function*(this: Entrance, head: RequestHead, target: Target): Effect.fn.Return<never, Refusal> {
+      const { account, address, close, gate, lockout, nowMs, userAgent } = this.options
+      const authorization = header(head, "authorization")
+      if (authorization !== null || tokenOf(head.url, null) !== null) {
+        // A token in the address is no attempt at the account.
+        if (account !== null && authorization !== null) lockout.failed(address, nowMs())
+        yield* gate.refused({
+          address,
+          userAgent: userAgent(),
+          what: keyOf(target),
+          locked: !lockout.isOpen(address, nowMs()),
+        })
+        yield* Effect.sleep(refusalMs)
+        if (++this.refusals >= maxRefusals) close()
+      }
+      return yield* refuse(
+        401,
+        challenges(account, this.nonce).map((challenge) => ["WWW-Authenticate", challenge] as const),
+      )
+    },
+  )
 }

@@ -34,9 +34,7 @@ export class FootageReader {
     if (length > maxFragmentBytes) return Effect.succeed(null)
     return Effect.tryPromise(() => this.bytes(file, table.offset(row), length)).pipe(
       Effect.map((bytes) => bytes === null ? null : readFragmentUnits(bytes)),
-      Effect.catch((error) =>
-        Effect.as(Effect.logWarning(`A fragment of ${file.id} cannot be played`, error), null)
-      ),
+      Effect.catch((error) => Effect.as(Effect.logWarning(`A fragment of ${file.id} cannot be played`, error), null)),
       Semaphore.withPermit(this.permits),
       // A file that was being opened would stay open.
       Effect.uninterruptible,

@@ -7,9 +7,9 @@
  * 2. By UDP nothing waits, and what the network drops is the player's reports to tell.
  */
 import type { RecordingToken, StreamId } from "#schema/common.ts"
+import type { Effect } from "effect"
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Socket } from "node:net"
-import type { Effect } from "effect"
 import { interleavingBytes, type Packets } from "../rtp/packetiser.ts"
 import { parseReceptionReports } from "../rtp/rtcp.ts"
 import type { RequestHead } from "../rtsp/message.ts"

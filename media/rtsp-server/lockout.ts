@@ -24,8 +24,12 @@ const networkOf = (address: string): string => {
   const [head = "", tail] = address.split("::")
   const groups = head.split(":").filter((group) => group !== "")
   const rest = tail?.split(":").filter((group) => group !== "") ?? []
-  const middle = tail === undefined ? [] : Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => "0")
-  return [...groups, ...middle, ...rest].slice(0, 4).map((group) => group.toLowerCase().replace(/^0+(?=.)/, "")).join(":")
+  const middle = tail === undefined ?
+    [] :
+    Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => "0")
+  return [...groups, ...middle, ...rest].slice(0, 4).map((group) => group.toLowerCase().replace(/^0+(?=.)/, "")).join(
+    ":",
+  )
 }
 
 const lockMs = (count: number): number =>

@@ -63,7 +63,9 @@ const nptMs = (text: string): number | null => {
 
 /** Null: it cannot be read. */
 export const rangeOf = (text: string): PlayRange | null => {
-  const match = text.length > maxHeader ? null : /^\s*(clock|npt)\s*=\s*([^-\s]*)\s*-\s*([^-;\s]*)\s*(?:;.*)?$/i.exec(text)
+  const match = text.length > maxHeader ?
+    null :
+    /^\s*(clock|npt)\s*=\s*([^-\s]*)\s*-\s*([^-;\s]*)\s*(?:;.*)?$/i.exec(text)
   if (match === null) return null
   const style = match[1]!.toLowerCase() === "clock" ? "clock" : "npt"
   const read = style === "clock" ? clockMs : nptMs

@@ -17,8 +17,8 @@ import type { Programme } from "./lanes.ts"
 import { clockText } from "./play-request.ts"
 import { Reader } from "./reader.ts"
 import { RecordedPlayer } from "./recorded.ts"
-import { Walk } from "./walk.ts"
 import { keyOf, type LiveTarget, type RecordingTarget } from "./transport.ts"
+import { Walk } from "./walk.ts"
 
 /** A camera that was not watched until now has to connect and come to its first key picture. */
 const describeMs = 15_000
@@ -77,7 +77,13 @@ export const openRecording = Effect.fnUntraced(
     const [first] = files
     if (first === undefined) return yield* refuse(404)
     const asked = { start: target.startMs ?? first.startMs, end }
-    const walk = new Walk(storage, { recordingId, interval: asked, fromMs: asked.start, backwards: false, keysEveryMs: null })
+    const walk = new Walk(storage, {
+      recordingId,
+      interval: asked,
+      fromMs: asked.start,
+      backwards: false,
+      keysEveryMs: null,
+    })
     const begin = yield* walk.next()
     if (begin === null) return yield* refuse(404)
     const interval = { start: begin.table.startMs(begin.from), end }

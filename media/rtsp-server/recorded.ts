@@ -12,15 +12,15 @@
 import type { EpochMs, Interval, RecordingId, RecordingToken } from "#schema/common.ts"
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
 import { Clock, Effect, Fiber, Latch, type Scope, type Semaphore } from "effect"
+import type { StoredUnit } from "../fmp4/fragment-reader.ts"
 import { makeAudioPacketiser, makeVideoPacketiser, type Packetiser } from "../rtp/packetiser.ts"
 import { goodbyePacket, senderReportPacket } from "../rtp/rtcp.ts"
 import { header, type RequestHead } from "../rtsp/message.ts"
-import type { StoredUnit } from "../fmp4/fragment-reader.ts"
 import type { Storage } from "../storage.ts"
 import { type Answer, type Refusal, refuse } from "./answer.ts"
 import { audioPayloadType, type TrackName, trackNames, videoPayloadType } from "./description.ts"
 import type { Numbers } from "./feed.ts"
-import { FootageReader } from "./footage-reader.ts"
+import type { FootageReader } from "./footage-reader.ts"
 import { channelOf, Lanes, type Player, type Wires } from "./lanes.ts"
 import { type PlayRequest, rangeText, readPlay } from "./play-request.ts"
 import { withReplayMark } from "./replay-extension.ts"
@@ -139,32 +139,30 @@ export class RecordedPlayer extends Lanes implements Player {
     return fiber === null ? Effect.void : Fiber.interrupt(fiber)
   })
 
-  readonly play = Effect.fnUntraced(function*(
-    this: RecordedPlayer,
-    head: RequestHead,
-    base: string,
-  ): Effect.fn.Return<Answer, Refusal> {
-    const asked = readPlay(head)
-    if (typeof asked === "number") return yield* refuse(asked)
-    // Nothing but the connection's own pace would hold datagrams back.
-    if (!asked.paced && this.byUdp) return yield* refuse(456)
-    const queued = this.playing && !asked.immediate
-    if (queued && asked.range === null) return { status: 200 }
-    if (queued && this.waiting.length >= maxWaiting) return yield* refuse(455)
-    if (!queued) yield* this.pause
-    const job = yield* this.prepare(asked, head)
-    if (job === null) return yield* refuse(457)
-    const answer = this.answer(job, base, queued)
-    if (queued) {
-      this.waiting.push(job)
-      return answer
-    }
-    const { scope } = this.of
-    const clock = yield* Clock.Clock
-    const go = yield* Latch.make(false)
-    this.fiber = yield* Effect.forkIn(Effect.andThen(go.await, this.run(job, clock)), scope)
-    return { ...answer, after: () => go.openUnsafe() }
-  })
+  readonly play = Effect.fnUntraced(
+    function*(this: RecordedPlayer, head: RequestHead, base: string): Effect.fn.Return<Answer, Refusal> {
+      const asked = readPlay(head)
+      if (typeof asked === "number") return yield* refuse(asked)
+      // Nothing but the connection's own pace would hold datagrams back.
+      if (!asked.paced && this.byUdp) return yield* refuse(456)
+      const queued = this.playing && !asked.immediate
+      if (queued && asked.range === null) return { status: 200 }
+      if (queued && this.waiting.length >= maxWaiting) return yield* refuse(455)
+      if (!queued) yield* this.pause
+      const job = yield* this.prepare(asked, head)
+      if (job === null) return yield* refuse(457)
+      const answer = this.answer(job, base, queued)
+      if (queued) {
+        this.waiting.push(job)
+        return answer
+      }
+      const { scope } = this.of
+      const clock = yield* Clock.Clock
+      const go = yield* Latch.make(false)
+      this.fiber = yield* Effect.forkIn(Effect.andThen(go.await, this.run(job, clock)), scope)
+      return { ...answer, after: () => go.openUnsafe() }
+    },
+  )
 
   private readonly prepare = Effect.fnUntraced(function*(this: RecordedPlayer, asked: PlayRequest, head: RequestHead) {
     const { interval, recordingId, storage } = this.of
@@ -294,7 +292,13 @@ export class RecordedPlayer extends Lanes implements Player {
       const wallMs = startMs + (decodeSeconds - zero) * 1000
       // Backwards a group is sent whole: what is shown first of it needs all that comes before.
       if (!backwards && wallMs >= until.end) return []
-      return [{ unit, wallMs, decodeSeconds, seconds: unit.ticks / clockHz, endSeconds: (unit.ticks + unit.durationTicks) / clockHz }]
+      return [{
+        unit,
+        wallMs,
+        decodeSeconds,
+        seconds: unit.ticks / clockHz,
+        endSeconds: (unit.ticks + unit.durationTicks) / clockHz,
+      }]
     }).toSorted((a, b) => a.decodeSeconds - b.decodeSeconds)
   }
 

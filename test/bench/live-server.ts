@@ -71,7 +71,9 @@ const program = Effect.gen(function*() {
   process.stdout.write(`${server.port()}\n`)
   return yield* Effect.never
 }).pipe(
-  Effect.provide(layer({ host: "127.0.0.1", port: 0, account: null }).pipe(Layer.provide([live, gate, temporaryStorage]))),
+  Effect.provide(
+    layer({ host: "127.0.0.1", port: 0, account: null }).pipe(Layer.provide([live, gate, temporaryStorage])),
+  ),
   Effect.provide(Logger.layer([])),
 )
 process.stdin.resume().on("end", () => process.exit(0))

@@ -1,8 +1,8 @@
 /** Recorded intervals by RTSP, read by a small player that shares no code with the server: which pictures, in which time, how marked. */
-import { targetOf } from "#media/rtsp-server/transport.ts"
+import { readFragmentUnits } from "#media/fmp4/fragment-reader.ts"
 import { Lockout } from "#media/rtsp-server/lockout.ts"
 import { clockText, rangeOf, readPlay, scaleOf } from "#media/rtsp-server/play-request.ts"
-import { readFragmentUnits } from "#media/fmp4/fragment-reader.ts"
+import { targetOf } from "#media/rtsp-server/transport.ts"
 import type { RequestHead } from "#media/rtsp/message.ts"
 import { Viewer } from "#test/camera-simulator/viewer.ts"
 import { assert, describe, it } from "@effect/vitest"
@@ -60,7 +60,8 @@ const picturesOf = (viewer: Viewer): ReadonlyArray<Picture> => {
 }
 
 const goodbyes = (viewer: Viewer) =>
-  viewer.packets.filter(({ bytes, channel }) => channel % 2 === 1 && bytes.includes(Buffer.from([0x81, 203, 0, 1]))).length
+  viewer.packets.filter(({ bytes, channel }) => channel % 2 === 1 && bytes.includes(Buffer.from([0x81, 203, 0, 1])))
+    .length
 
 /** Bytes of each picture as a player gets it, the parameter sets in front of key pictures included. */
 const expected = (() => {
@@ -77,11 +78,7 @@ const expected = (() => {
   })
 })()
 
-const setUp = Effect.fnUntraced(function*(
-  query = "",
-  tracks: ReadonlyArray<number> = [0],
-  recorded = runs,
-) {
+const setUp = Effect.fnUntraced(function*(query = "", tracks: ReadonlyArray<number> = [0], recorded = runs) {
   const scene = yield* stage()
   const made = yield* record(scene.storage, startMs, recorded)
   const url = `rtsp://127.0.0.1:${scene.port}/recording/${identityOf(1).recordingToken}?token=${token}${query}`
@@ -95,7 +92,11 @@ const setUp = Effect.fnUntraced(function*(
   assert.strictEqual(described.status, 200)
   const base = described.headers.get("content-base")!
   for (const track of tracks) {
-    const reply = yield* ask("SETUP", [`Transport: RTP/AVP/TCP;unicast;interleaved=${track * 2}-${track * 2 + 1}`], `${base}trackID=${track}`)
+    const reply = yield* ask(
+      "SETUP",
+      [`Transport: RTP/AVP/TCP;unicast;interleaved=${track * 2}-${track * 2 + 1}`],
+      `${base}trackID=${track}`,
+    )
     assert.strictEqual(reply.status, 200)
   }
   return { ...scene, made, viewer, ask, base, described }
@@ -123,7 +124,15 @@ describe("what of a recording is played", () => {
         assert.approximately(mark!.wallMs, startMs + wallMs, 2)
         // Times are those of recording: the gap is in them.
         assert.approximately((timestamp - pictures[0]!.timestamp + 2 ** 32) % 2 ** 32, wallMs * 90, 2)
-        const edge = index === 0 ? "D" : index === 149 ? "E" : index === 150 ? "D" : index === made.pictures - 1 ? "ET" : ""
+        const edge = index === 0 ?
+          "D" :
+          index === 149 ?
+          "E" :
+          index === 150 ?
+          "D" :
+          index === made.pictures - 1 ?
+          "ET" :
+          ""
         assert.strictEqual(mark!.flags, `${wanted[index]!.key ? "C" : ""}${edge}`)
         assert.strictEqual(mark!.cseq, 4)
       })
@@ -193,7 +202,9 @@ describe("what of a recording is played", () => {
       assert.strictEqual(back.headers.get("scale"), "-1.0")
       yield* until("the third end", () => goodbyes(viewer) === 3)
       const order = picturesOf(viewer).slice(seen)
-      const groups = order.filter(({ mark }) => mark!.flags.includes("C")).map(({ mark }) => Math.round((mark!.wallMs - startMs) / 1000))
+      const groups = order.filter(({ mark }) => mark!.flags.includes("C")).map(({ mark }) =>
+        Math.round((mark!.wallMs - startMs) / 1000)
+      )
       assert.deepStrictEqual(groups, [13, 11, 4])
       // Of the first group what begins before the asked moment, of the others all.
       assert.lengthOf(order, 25 + 50 + 50)
@@ -204,7 +215,10 @@ describe("what of a recording is played", () => {
       assert.strictEqual(fast.headers.get("scale"), "4.0")
       yield* until("the fourth end", () => goodbyes(viewer) === 4)
       const stamps = picturesOf(viewer).slice(-3).map(({ timestamp }) => timestamp)
-      assert.deepStrictEqual(stamps.slice(1).map((stamp, index) => (stamp - stamps[index]! + 2 ** 32) % 2 ** 32), [45_000, 45_000])
+      assert.deepStrictEqual(stamps.slice(1).map((stamp, index) => (stamp - stamps[index]! + 2 ** 32) % 2 ** 32), [
+        45_000,
+        45_000,
+      ])
     }))
 
   it.live("what cannot be had is refused: another time, another codec's wish, datagrams as fast as they go", () =>
@@ -216,7 +230,12 @@ describe("what of a recording is played", () => {
       assert.strictEqual(yield* status(["Frames: predicted"]), 456)
       assert.strictEqual(yield* status(["Scale: 0"]), 456)
       assert.strictEqual(yield* status(["Require: onvif-replay, com.example.magic"]), 551)
-      const other = base.replace(/\/recording\/.*/, `/recording/${identityOf(1).recordingToken}?start=${new Date(0).toISOString()}&end=${new Date(1000).toISOString()}`)
+      const other = base.replace(
+        /\/recording\/.*/,
+        `/recording/${identityOf(1).recordingToken}?start=${new Date(0).toISOString()}&end=${
+          new Date(1000).toISOString()
+        }`,
+      )
       assert.strictEqual((yield* ask("SETUP", [], `${other}&token=${token}`)).status, 459)
       assert.strictEqual((yield* ask("GET_PARAMETER", [], base)).status, 200)
       gate.holds = false
@@ -282,7 +301,9 @@ describe("reading what players say", () => {
       "npt=0:00:01.5-12",
       "intra/4000",
       "-16.0",
-      `rtsp://a@127.0.0.1:8554/recording/${identityOf(1).recordingToken}?start=2026-11-21T21:06:05%2B01:00&end=2026-11-21T22:06:05Z/trackID=0`,
+      `rtsp://a@127.0.0.1:8554/recording/${
+        identityOf(1).recordingToken
+      }?start=2026-11-21T21:06:05%2B01:00&end=2026-11-21T22:06:05Z/trackID=0`,
       `rtsp://[::1]/recording/${identityOf(1).recordingToken}/1795000000000-/trackID=1`,
     ].map((text) => Buffer.from(text))
     seeds.forEach((seed, index) => {
@@ -292,7 +313,9 @@ describe("reading what players say", () => {
         const asked = readPlay(head(["range", text], ["scale", text], ["frames", text], ["rate-control", "no"]))
         if (typeof asked !== "number") assert.isTrue(Number.isInteger(asked.scale))
         const range = rangeOf(text)
-        if (range?.style === "clock" && range.fromMs !== null) assert.match(clockText(range.fromMs), /^\d{8}T\d{6}\.\d{3}Z$/)
+        if (range?.style === "clock" && range.fromMs !== null) {
+          assert.match(clockText(range.fromMs), /^\d{8}T\d{6}\.\d{3}Z$/)
+        }
         const target = targetOf(text)
         if (target?.kind === "recording") {
           assert.deepInclude(targetOf(target.base), { startMs: target.startMs, endMs: target.endMs, track: null })
@@ -318,7 +341,9 @@ describe("reading what players say", () => {
       for (let round = 0; round < 3_000; round++) {
         const next = random(round)
         const harmed = Buffer.from(whole.subarray(0, round % 3 === 0 ? next(whole.length) : whole.length))
-        for (let i = 0; i < 1 + next(6) && harmed.length > 0; i++) harmed[next(Math.min(harmed.length, 1_200))] = next(256)
+        for (let i = 0; i < 1 + next(6) && harmed.length > 0; i++) {
+          harmed[next(Math.min(harmed.length, 1_200))] = next(256)
+        }
         for (const { data } of readFragmentUnits(harmed) ?? []) {
           assert.isTrue(data.byteOffset >= harmed.byteOffset)
           assert.isTrue(data.byteOffset + data.length <= harmed.byteOffset + harmed.length)

@@ -74,14 +74,25 @@ export const stage = Effect.fnUntraced(function*(options: Partial<RtspServerOpti
   const context = yield* Layer.build(
     layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(
       Layer.provideMerge(temporaryStorage),
-      Layer.provide([live, gateOf(identityOf(1).recordingId, refusals, () => gate.holds)]),
+      Layer.provide([
+        live,
+        gateOf(identityOf(1).recordingId, refusals, () => gate.holds),
+      ]),
     ),
   )
   const storage = Context.get(context, Storage)
   const server = Context.get(context, RtspServer)
   yield* until("a port", () => server.port() !== null)
   const port = server.port()!
-  return { server, hub, url: `rtsp://127.0.0.1:${port}/live/${streamId}`, port, gate, storage, refusals } satisfies Stage
+  return {
+    server,
+    hub,
+    url: `rtsp://127.0.0.1:${port}/live/${streamId}`,
+    port,
+    gate,
+    storage,
+    refusals,
+  } satisfies Stage
 })
 
 /** Feeds footage: the first `count` units at once. */

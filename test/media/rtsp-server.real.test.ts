@@ -151,19 +151,26 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval"
           const wanted = all.filter(({ wallMs }, index) => index >= 50 && wallMs < end).map(({ frame }) => frame)
           expect(wanted.length).toBeGreaterThan(60)
           const interval = `start=${new Date(start).toISOString()}&end=${new Date(end).toISOString()}`
-          const url = `rtsp://127.0.0.1:${port}/recording/${assignment().recording!.recordingToken}?${interval}&token=${token}`
+          const url = `rtsp://127.0.0.1:${port}/recording/${
+            assignment().recording!.recordingToken
+          }?${interval}&token=${token}`
           const into = (name: string) => join(root, `${name}.h264`)
           const framesIn = (name: string) => framesOf(readFileSync(into(name))).map(({ frame }) => frame)
           for (const transport of ["tcp", "udp"]) {
             const name = `ffmpeg-${transport}`
             const input = ["-v", "error", "-nostdin", "-rtsp_transport", transport, "-i", url]
-            yield* Effect.promise(() => run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 40_000 }))
+            yield* Effect.promise(() =>
+              run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 40_000 })
+            )
             expect(framesIn(name), name).toEqual(wanted)
           }
           const ways = { plain: "", onvif: "onvif-mode=true", fast: "onvif-mode=true onvif-rate-control=false" }
           for (const [name, way] of Object.entries(ways)) {
             const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
-            yield* gst(`rtspsrc location=${url} protocols=tcp latency=0 ${way} ! ${depay} ! filesink location=${into(name)}`.replaceAll(/ +/g, " "))
+            yield* gst(
+              `rtspsrc location=${url} protocols=tcp latency=0 ${way} ! ${depay} ! filesink location=${into(name)}`
+                .replaceAll(/ +/g, " "),
+            )
             // In ONVIF's mode rtspsrc keeps the very first picture to itself.
             expect(framesIn(name), name).toEqual(name === "plain" ? wanted : wanted.slice(1))
           }
