@@ -5,6 +5,7 @@ import { LiveGate } from "./live.tsx"
 import { SessionGate } from "./session.tsx"
 import "./style.css"
 import "./style-manage.css"
+import "./style-wall.css"
 
 createRoot(document.getElementById("root")!).render(
   <SessionGate>

@@ -3,6 +3,18 @@ import { Fragment } from "react"
 import { Modal } from "./notes.tsx"
 
 const keys: ReadonlyArray<readonly [string, ReadonlyArray<readonly [string, string]>]> = [
+  ["Wall", [
+    ["←  ↑  →  ↓", "from tile to tile"],
+    ["Enter", "enlarge, or put what was picked here"],
+    ["V", "pick up, to put it to another tile"],
+    ["Del", "take off the wall"],
+    ["M", "sound"],
+    ["L", "list of cameras"],
+    ["S", "statistics"],
+    ["F", "full screen"],
+    ["Esc", "back to the wall, put nothing"],
+    ["+  −  0", "digital zoom of an enlarged picture"],
+  ]],
   ["Player", [
     ["Space", "play, pause"],
     ["J  L", "ten seconds back, forward"],
