@@ -14,7 +14,7 @@ import type { StreamId } from "#schema/common.ts"
 import type { AudioCodec, VideoCodec } from "#schema/media.ts"
 import { freshStreamToken, mediaPathOf } from "./api-live.ts"
 import { messageOf, tagOf } from "./api.ts"
-import { overStoredHls } from "./stream-hls.ts"
+import { overHls } from "./stream-hls.ts"
 import { hindrance, noDecoder } from "./stream-support.ts"
 import type { Fault, Figures, StartWay, Way, WayName } from "./stream-way.ts"
 import { overWebrtc } from "./stream-whep.ts"
@@ -79,7 +79,7 @@ interface Candidate {
 
 const candidates: ReadonlyArray<Candidate> = [
   { name: "webrtc", start: overWebrtc, offered: (path) => path.whepUrl !== null },
-  { name: "recorded", start: overStoredHls, offered: (path) => path.hlsUrl !== null },
+  { name: "hls", start: overHls, offered: () => true },
 ]
 
 export interface PlayerInput {

@@ -7,7 +7,7 @@
  */
 import type { MediaPath } from "#schema/camera.ts"
 
-export type WayName = "webrtc" | "hls" | "recorded" | "stills"
+export type WayName = "webrtc" | "hls" | "stills"
 
 /**
  * Why a way ended. `codec`: this browser cannot decode it. `unsupported`: it will not work here, whenever it is tried. `refused`:

@@ -137,7 +137,6 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await go("live")
     const tile = page.getByRole("article", { name: "Front door" })
     await moves(tile.locator("video"))
-    await tile.getByText(/\d s behind/).waitFor()
     const refused = page.getByRole("article", { name: "Car park" })
     await refused.getByText("The camera refused the user name or the password").waitFor()
     await page.getByRole("article", { name: "Loading bay" }).locator("video").waitFor()

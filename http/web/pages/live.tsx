@@ -270,9 +270,7 @@ const WallView = ({ pictures }: { readonly pictures: ReadonlyArray<WallPicture> 
   useKeys(state, stage)
   const { figures, large, layout, list, placing, sound, target } = state
   const shown = pictures.find(({ id }) => id === large?.id)
-  const places = new Map(
-    wall.view.tiles.slice(0, layout.tiles).flatMap((id, at) => id === null ? [] : [[id, at]]),
-  )
+  const places = new Map(wall.view.tiles.slice(0, layout.tiles).flatMap((id, at) => id === null ? [] : [[id, at]]))
   return (
     <>
       <div className="head wall-head">

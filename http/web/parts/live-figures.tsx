@@ -5,8 +5,7 @@ import type { Figures, WayName } from "../stream-way.ts"
 
 const wayNames: Readonly<Record<WayName, string>> = {
   webrtc: "WebRTC",
-  hls: "HLS, low latency",
-  recorded: "HLS, stored",
+  hls: "HLS",
   stills: "still pictures",
 }
 

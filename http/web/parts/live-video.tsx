@@ -50,7 +50,7 @@ const Said = ({ onOtherStream, role, seen, state }: {
   readonly role: StreamRole
   readonly onOtherStream: (() => void) | undefined
 }) => {
-  const { phase, reason, since, way } = state
+  const { phase, reason, since } = state
   const other = onOtherStream !== undefined && (
     <button type="button" onClick={onOtherStream}>
       Show the {role === "main" ? "sub-stream" : "main stream"}
@@ -83,7 +83,6 @@ const Said = ({ onOtherStream, role, seen, state }: {
       </div>
     )
   }
-  if (way === "recorded") return <p className="chip-over" title={reason}>some seconds behind</p>
   return null
 }
 

@@ -90,7 +90,11 @@ const Layouts = ({ wall }: { readonly wall: Wall }) => (
       <button
         key={id}
         type="button"
-        aria-label={id === "1" ? "1 tile" : id === String(tiles) ? `${id} tiles` : `${id} tiles: a large one and small ones`}
+        aria-label={id === "1" ?
+          "1 tile" :
+          id === String(tiles) ?
+          `${id} tiles` :
+          `${id} tiles: a large one and small ones`}
         aria-pressed={wall.automatic !== true && wall.view.layout === id}
         onClick={() => wall.setLayout(id)}
       >
