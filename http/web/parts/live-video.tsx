@@ -128,7 +128,7 @@ export const LiveVideo = (props: LiveVideoProps) => {
 
   return (
     <div
-      className="live"
+      className="live-view"
       ref={frame}
       data-way={state.way ?? undefined}
       data-phase={state.phase}
