@@ -75,6 +75,7 @@ import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import * as LiveHls from "#media/live-hls/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
+import * as Stills from "#media/still/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import * as WebRtc from "#media/webrtc/live.ts"
@@ -86,7 +87,6 @@ import { databaseHealth } from "./control.ts"
 import { buildDashboard, dashboardFolder } from "./dashboard.ts"
 import { auditHealth, captureHealth, storageHealth } from "./health.ts"
 import * as Hardware from "./host/hardware.ts"
-import * as Still from "./host/still.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
 import * as Rtsp from "./rtsp.ts"
@@ -116,10 +116,10 @@ const webRtc = (settings: Settings) =>
 
 /** (a) what captures and stores; needs no database. */
 const recorder = (settings: Settings) =>
-  EventSources.layer({ nodeName: settings.nodeName, toldPath: `${settings.dataDir}/told.json` }).pipe(
-    Layer.provideMerge(capture(settings)),
-    Layer.provideMerge(webRtc(settings)),
-  )
+  Layer.mergeAll(
+    EventSources.layer({ nodeName: settings.nodeName, toldPath: `${settings.dataDir}/told.json` }),
+    Stills.layer(),
+  ).pipe(Layer.provideMerge(capture(settings)), Layer.provideMerge(webRtc(settings)))
 
 const capture = (settings: Settings) =>
   Capture.layer({
@@ -183,7 +183,7 @@ const control = (settings: Settings) => {
         PushBehaviour.layer({ insecure: false }),
       ),
     ),
-    Layer.provide([AuthGrants.layer, PopupSnapshots.layer.pipe(Layer.provide(Still.layer))]),
+    Layer.provide([AuthGrants.layer, PopupSnapshots.layer]),
   )
   const services = popups.pipe(
     Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),

@@ -219,6 +219,8 @@ export const MediaPath = Schema.Struct({
   liveHlsUrl: Schema.String,
   /** What of the stream it cannot offer, and why; null: nothing. */
   liveHlsLimit: Schema.NullOr(Schema.String),
+  /** The newest picture as a JPEG, for those who show their access token. */
+  snapshotUrl: Schema.String,
   token: Schema.String,
   expiresAt: Instant,
 }).annotate({ identifier: "MediaPath" })

@@ -1,7 +1,7 @@
 /** A whole node: live HLS as media-path tells it, for hls.js in Chromium, ffprobe and GStreamer, for as long as the session. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFile } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { promisify } from "node:util"
 import { startSimulator } from "./camera-simulator/simulator.ts"
@@ -30,6 +30,12 @@ const ask = (...of: Parameters<typeof call>) =>
 interface Made {
   readonly channels: ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly id: string }> }>
 }
+
+const jpegSize = (jpeg: Uint8Array) =>
+  execFileSync("ffprobe", "-v error -show_entries stream=codec_name,width,height -of csv=p=0 pipe:0".split(" "), {
+    input: jpeg,
+  })
+    .toString().trim()
 
 const consecutive = (frames: ReadonlyArray<number>) =>
   frames.flatMap((frame, i) => i > 0 && frame !== frames[i - 1]! + 1 ? [`${frames[i - 1]} → ${frame}`] : [])
@@ -107,6 +113,32 @@ it.live.skipIf(lacking.length > 0)(
       )
       assert.match(probed.stdout, /^h264,640,\d{2,}$/m)
       assert.match(probed.stdout, /^aac,\d{2,}$/m)
+
+      const still = (path["snapshotUrl"] as string) + "?width=320"
+      const picture = yield* Effect.promise(() =>
+        fetch(base + still, { headers: { authorization: `Bearer ${token}` } })
+      )
+      assert.deepStrictEqual([picture.status, picture.headers.get("content-type")], [200, "image/jpeg"])
+      assert.isBelow(Number(picture.headers.get("age")), 30)
+      const jpeg = Buffer.from(yield* Effect.promise(() => picture.arrayBuffer()))
+      assert.strictEqual(jpegSize(jpeg), "mjpeg,320,180")
+      for (
+        const [query, status] of [["?width=63", 400], ["?width=1921", 400], ["?width=64.5", 400], [
+          "?width=",
+          400,
+        ]] as const
+      ) {
+        assert.strictEqual(
+          (yield* call(base, "GET", `${path["snapshotUrl"] as string}${query}`, token)).status,
+          status,
+          query,
+        )
+      }
+      assert.strictEqual((yield* call(base, "GET", still, "")).status, 401)
+      assert.strictEqual(
+        (yield* call(base, "GET", still.replace(id, "01900000-0000-7000-8000-0000000000bb"), token)).status,
+        404,
+      )
 
       yield* ask(base, "POST", "/auth/api/v1/auth/logout", token)
       let status = 200

@@ -23,6 +23,7 @@ import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
 import { LiveHls } from "#media/live-hls.ts"
 import { RtspServer } from "#media/rtsp-server.ts"
+import { Stills } from "#media/still.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { UserId } from "#schema/common.ts"
@@ -141,6 +142,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Resources),
   unaskedService(Hls),
   unaskedService(LiveHls),
+  unaskedService(Stills),
   noRtsp,
   unaskedService(EventLog),
   unaskedService(Notifications),

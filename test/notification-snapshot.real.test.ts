@@ -1,9 +1,10 @@
-/** The picture of a mail, read by a foreign decoder, and made into a JPEG where ffmpeg is there. */
+/** The picture of a mail: a JPEG where this machine decodes, otherwise a file that a foreign decoder reads. */
 import * as Snapshot from "#actors/behaviour/notification-snapshot.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
-import { Snapshots, Stills } from "#actors/protocol/notification-rules.ts"
+import { Snapshots } from "#actors/protocol/notification-rules.ts"
 import { type LiveItem, LiveStreams } from "#media/hub.ts"
-import * as Still from "#ops/host/still.ts"
+import { type StillError, StillFailed, Stills, StillSilent, StillUnsupported } from "#media/still.ts"
+import * as StillsLive from "#media/still/live.ts"
 import { StreamId } from "#schema/common.ts"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -40,9 +41,14 @@ const doors = (items: ReadonlyArray<LiveItem> | null) =>
     }),
   )
 
-const newest = (items: ReadonlyArray<LiveItem> | null) =>
+/** A machine that cannot decode, for this reason. */
+const without = (error: StillError) => Layer.succeed(Stills, { newest: () => Effect.fail(error) })
+const noDecoder = without(new StillUnsupported({ reason: "no such package" }))
+
+const newest = (items: ReadonlyArray<LiveItem> | null, stills: Layer.Layer<Stills, never, LiveStreams> = noDecoder) =>
   Effect.gen(function*() {
-    const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide(doors(items))))
+    const given = doors(items)
+    const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide(stills), Layer.provide(given)))
     return yield* Context.get(context, Snapshots).newest([{ kind: "camera", id: cameraId }])
   })
 
@@ -77,8 +83,11 @@ it.live.skipIf(lacking.length > 0)(
       for (const expected of ["codec_name=h264", "width=640", "height=360", "nb_read_frames=2"]) {
         assert.include(probed, expected)
       }
-      const stills = yield* Layer.build(Still.layer)
-      const jpeg = yield* Effect.provide(Effect.flatMap(Stills, (made) => made.jpeg(file!.content)), stills)
+      const fresh = filmed().map((item) =>
+        item._tag === "Unit" ? { ...item, unit: { ...item.unit, arrivalMs: Date.now() } } : item
+      )
+      const decoded = yield* newest(fresh, StillsLive.layer())
+      assert.deepInclude(decoded!, { filename: "picture.jpg", contentType: "image/jpeg" })
       const size = execFileSync("ffprobe", [
         "-v",
         "error",
@@ -87,12 +96,11 @@ it.live.skipIf(lacking.length > 0)(
         "-of",
         "csv=p=0",
         "pipe:0",
-      ], { input: jpeg! }).toString().trim()
+      ], { input: decoded!.content }).toString().trim()
       assert.strictEqual(size, "mjpeg,640,360")
-      assert.strictEqual(
-        yield* Effect.provide(Effect.flatMap(Stills, (made) => made.jpeg(Buffer.from("no film"))), stills),
-        null,
-      )
+      const failed = yield* newest(filmed(), without(new StillFailed({ reason: "a broken picture" })))
+      assert.strictEqual(failed!.filename, "picture.mp4")
+      assert.isNull(yield* newest(filmed(), without(new StillSilent())))
     }).pipe(Effect.scoped),
 )
 
@@ -103,8 +111,8 @@ it.live(
       assert.strictEqual(yield* newest(null), null)
       // Sound alone is no picture.
       assert.strictEqual(yield* newest(filmed().slice(0, 1)), null)
-      const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide(doors(filmed()))))
+      const context = yield* Layer.build(Snapshot.layer.pipe(Layer.provide([noDecoder, doors(filmed())])))
       assert.strictEqual(yield* Context.get(context, Snapshots).newest([]), null)
     }).pipe(Effect.scoped),
-  20_000,
+  40_000,
 )

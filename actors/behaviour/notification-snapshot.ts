@@ -4,21 +4,24 @@
  * Invariants
  * 1. It takes {@link longestMs} at most and holds one group of pictures at most; the camera's connection is shared, not made anew,
  *    where it is recorded or watched.
- * 2. What comes is a JPEG where this machine can make one (ffmpeg is there), otherwise the key picture itself as MP4 of one second.
+ * 2. What comes is a JPEG where this machine can make one, otherwise the key picture itself as MP4 of one second.
  * 3. A camera that is away has no picture: nothing older is shown in its place.
  */
 import { Cameras } from "#actors/protocol/camera.ts"
-import { type Snapshot, Snapshots, Stills } from "#actors/protocol/notification-rules.ts"
+import { type Snapshot, Snapshots } from "#actors/protocol/notification-rules.ts"
 import { initSegment, makeFragmentBuilder } from "#media/fmp4.ts"
 import { LiveStreams } from "#media/hub.ts"
-import { CameraId, ChannelId } from "#schema/common.ts"
+import { Stills } from "#media/still.ts"
+import { CameraId, ChannelId, type StreamId } from "#schema/common.ts"
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import { videoClockHz } from "#schema/media.ts"
 import type { ResourceRef } from "#schema/permission.ts"
 import { Effect, Layer } from "effect"
 
-/** A camera sends a key picture every one to four seconds; where it is connected, the last one is at hand. */
-const longestMs = 5_000
+/** A camera sends a key picture every one to four seconds; where it is connected, the last one is at hand. The rest is decoding. */
+const longestMs = 6_000
+/** Pixels: mails are read on phones too. */
+const widest = 1280
 /** A group of pictures of 4K at 8 Mbit/s over four seconds. */
 const bounds = { maxBytes: 8 << 20, maxItems: 512 }
 
@@ -58,9 +61,8 @@ const make = Effect.gen(function*() {
     return found?.streams.find(({ role }) => role === "main") ?? found?.streams[0] ?? null
   })
 
-  const keyPicture = Effect.fnUntraced(function*(of: ReadonlyArray<ResourceRef>) {
-    const stream = yield* streamOf(of)
-    const view = stream === null ? null : yield* live.watch(stream.id, bounds)
+  const keyPicture = Effect.fnUntraced(function*(id: StreamId) {
+    const view = yield* live.watch(id, bounds)
     if (view === null) return null
     let parameters: TrackParameters | null = null
     while (true) {
@@ -72,19 +74,39 @@ const make = Effect.gen(function*() {
     }
   })
 
-  const newest = Effect.fnUntraced(function*(of: ReadonlyArray<ResourceRef>) {
-    const file = yield* Effect.scoped(keyPicture(of)).pipe(
+  /** `missing`: there is no picture; `undecoded`: there may be one, but no JPEG of it. */
+  const decoded = (id: StreamId) =>
+    stills.newest(id, widest).pipe(
+      Effect.map(({ jpeg }) => jpeg),
+      Effect.catchTags({
+        StillUnknown: () => Effect.succeed("missing" as const),
+        StillSilent: () => Effect.succeed("missing" as const),
+        StillUnsupported: () => Effect.succeed("undecoded" as const),
+        StillFailed: () => Effect.succeed("undecoded" as const),
+        StillBusy: () => Effect.succeed("undecoded" as const),
+      }),
+    )
+
+  const picture = Effect.fnUntraced(function*(of: ReadonlyArray<ResourceRef>) {
+    const stream = yield* streamOf(of)
+    const jpeg = stream === null ? "missing" : yield* decoded(stream.id)
+    if (stream === null || jpeg === "missing") return null
+    if (jpeg !== "undecoded") {
+      return { filename: "picture.jpg", contentType: "image/jpeg", content: jpeg } satisfies Snapshot
+    }
+    const file = yield* Effect.scoped(keyPicture(stream.id))
+    return file === null ?
+      null :
+      { filename: "picture.mp4", contentType: "video/mp4", content: file } satisfies Snapshot
+  })
+
+  const newest = (of: ReadonlyArray<ResourceRef>) =>
+    picture(of).pipe(
       Effect.timeoutOption(longestMs),
       Effect.map((found) => found._tag === "Some" ? found.value : null),
       // A camera that was deleted meanwhile, or whose identifiers are another release's.
       Effect.catchCause((cause) => Effect.as(Effect.logDebug("There is no picture for a mail", cause), null)),
     )
-    if (file === null) return null
-    const jpeg = yield* stills.jpeg(file)
-    return (jpeg === null ?
-      { filename: "picture.mp4", contentType: "video/mp4", content: file } :
-      { filename: "picture.jpg", contentType: "image/jpeg", content: jpeg }) satisfies Snapshot
-  })
 
   return { newest }
 })

@@ -182,7 +182,7 @@ export interface StreamGrant {
 
 export class StreamAccess extends Context.Service<StreamAccess, {
   /** Where a stream can be watched, with a fresh token for the caller's session. Addresses of HTTP are made where HTTP is spoken. */
-  readonly mediaPath: (id: StreamId, who: UserPrincipal) => OfStream<Omit<MediaPath, "liveHlsUrl">>
+  readonly mediaPath: (id: StreamId, who: UserPrincipal) => OfStream<Omit<MediaPath, "liveHlsUrl" | "snapshotUrl">>
   /** The token alone. */
   readonly token: (id: StreamId, who: UserPrincipal) => OfStream<Pick<MediaPath, "streamId" | "token" | "expiresAt">>
   /** What a media door must know before it serves a stream. */

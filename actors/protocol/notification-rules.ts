@@ -68,9 +68,3 @@ export const Snapshots = Context.Reference<{
   /** The newest picture of what an event happened to; `null`: there is none. */
   readonly newest: (of: ReadonlyArray<ResourceRef>) => Effect.Effect<Snapshot | null>
 }>("nightjar/actors/Snapshots", { defaultValue: () => ({ newest: () => Effect.succeed(null) }) })
-
-/** Makes pictures that any mail reader shows. */
-export const Stills = Context.Reference<{
-  /** JPEG of the first picture of an MP4 file; `null`: this machine cannot. */
-  readonly jpeg: (mp4: Uint8Array) => Effect.Effect<Uint8Array | null>
-}>("nightjar/actors/Stills", { defaultValue: () => ({ jpeg: () => Effect.succeed(null) }) })

@@ -7,11 +7,11 @@
 import { LiveFileNotFound, LiveSessionId, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
 import { StreamId } from "#schema/common.ts"
-import { DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
+import { DependencyUnavailable, NotSupported, TooManyRequests } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { Marks } from "./conventions.ts"
+import { extension, Marks } from "./conventions.ts"
 import { problems } from "./errors.ts"
 import { playlistType } from "./replay.ts"
 
@@ -20,6 +20,9 @@ export const liveHlsPath = (sessionId: string): string => `/camera/api/v1/live/h
 /** What a player opens. */
 export const liveHlsUrl = (streamId: string, token: string): string =>
   `/camera/api/v1/streams/${streamId}/hls/master.m3u8?token=${token}`
+
+/** The newest picture. */
+export const snapshotUrl = (streamId: string): string => `/camera/api/v1/streams/${streamId}/snapshot.jpg`
 
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 /** Answers as long as a player waits, and stands in no table. */
@@ -61,8 +64,27 @@ const endpoints = [
   ),
 ] as const
 
+/** Pixels. */
+const Width = Schema.NumberFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 64, maximum: 1920 }))
+
+const snapshot = HttpApiEndpoint.get("snapshot", "/camera/api/v1/streams/:stream_id/snapshot.jpg", {
+  params: { stream_id: StreamId },
+  query: { width: Schema.optionalKey(Width) },
+  success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "image/jpeg" })),
+  error: problems(StreamNotFound, NotSupported, TooManyRequests),
+}).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(extension)
+  .annotateMerge(
+    doc(
+      "Get the newest picture of a stream",
+      "The newest key picture, at most `width` pixels wide (64 to 1920, 640 if left out). `Age` tells how many seconds ago it was " +
+        "sent; `ETag` changes with the picture. 503 where the camera has sent none for 30 s, 501 where this machine cannot decode " +
+        "pictures (the optional package `node-av` is not there).",
+    ),
+  )
+
 export class CameraLiveGroup extends HttpApiGroup.make("cameraLive")
   .add(...endpoints)
+  .add(snapshot)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({ title: "Live", description: "Live streams by HTTP." }))

@@ -9,15 +9,19 @@ import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { StreamAccess } from "#actors/protocol/camera.ts"
 import type { HlsMedia } from "#media/hls.ts"
 import { type LiveFile, LiveHls, type LiveSession, type LiveWanted } from "#media/live-hls.ts"
+import { type Still, type StillError, Stills } from "#media/still.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
-import { BadRequest, DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
-import { Effect, Redacted, Stream } from "effect"
+import { BadRequest, DependencyUnavailable, NotSupported, TooManyRequests } from "#schema/problem.ts"
+import { Clock, Effect, Redacted, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraLiveGroup, liveHlsPath } from "../contract/camera-live.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { sendMedia, sendPlaylist } from "./replay-media.ts"
 
+/** A tile of a wall. */
+const usualWidth = 640
 const playlistName = "live.m3u8"
 /** Long enough for a player that looks twice; sessions are short. */
 const briefly = "private, max-age=60, immutable"
@@ -59,6 +63,34 @@ const mediaOf = (session: LiveSession, { bytes, name, pieces }: LiveFile): HlsMe
   },
 })
 
+/** What the decoder says, in words of HTTP. */
+const stillAnswer = (streamId: string) => (error: StillError) => {
+  switch (error._tag) {
+    case "StillUnknown":
+      return new StreamNotFound({ id: streamId })
+    case "StillUnsupported":
+      return new NotSupported({ message: `This machine cannot decode pictures: ${error.reason}` })
+    case "StillBusy":
+      return new TooManyRequests({ message: "Too many pictures are asked for at a time", retryAfterSeconds: 2 })
+    case "StillFailed":
+      return new DependencyUnavailable({ dependency: "decoder", message: `There is no picture: ${error.reason}` })
+    case "StillSilent":
+      return silent()
+  }
+}
+
+const sendStill = ({ atMs, etag, jpeg }: Still) =>
+  Effect.map(Clock.currentTimeMillis, (nowMs) =>
+    HttpServerResponse.uint8Array(jpeg, {
+      contentType: "image/jpeg",
+      headers: {
+        etag: `"${etag}"`,
+        age: String(Math.max(0, Math.floor((nowMs - atMs) / 1000))),
+        "cache-control": "private, no-cache",
+        "last-modified": new Date(atMs).toUTCString(),
+      },
+    }))
+
 export const CameraLiveHandlers = HttpApiBuilder.group(
   nightjar.add(CameraLiveGroup),
   "cameraLive",
@@ -66,6 +98,7 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
     const access = yield* StreamAccess
     const tokens = yield* AccessTokens
     const live = yield* LiveHls
+    const stills = yield* Stills
 
     const sendFile = Effect.fnUntraced(function*(session: LiveSession, filename: string) {
       const file = yield* Effect.catchTags(session.file(filename), answers)
@@ -84,14 +117,19 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
       )
 
     return handlers
+      .handle("snapshot", ({ params: { stream_id: id }, query }) =>
+        stills.newest(id, query.width ?? usualWidth).pipe(Effect.mapError(stillAnswer(id)), Effect.flatMap(sendStill)))
       .handle("liveMaster", ({ params, query }) =>
         Effect.gen(function*() {
           const grant = yield* access.verify(Redacted.make(query.token ?? ""))
-          if (grant.streamId !== params.stream_id) return yield* new StreamTokenInvalid()
+          if (grant.streamId !== params.stream_id) {
+            return yield* new StreamTokenInvalid()
+          }
           const holder = { id: grant.sessionId, holds: mayWatch(tokens, grant) }
           const session = yield* live.open(params.stream_id, holder).pipe(Effect.catchTags({
             LiveBusy: answers.LiveBusy,
-            LiveUnknown: () => Effect.fail(new StreamNotFound({ id: params.stream_id })),
+            LiveUnknown: () =>
+              Effect.fail(new StreamNotFound({ id: params.stream_id })),
           }))
           const master = session.master(liveHlsPath(session.id)).pipe(Effect.catchTag("LiveSilent", answers.LiveSilent))
           return yield* sendPlaylist(yield* master)
@@ -99,9 +137,13 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
       .handle("liveFile", ({ params, query }) =>
         Effect.gen(function*() {
           const session = live.session(params.sessionId)
-          if (session === null) return yield* new LiveSessionNotFound()
+          if (session === null) {
+            return yield* new LiveSessionNotFound()
+          }
           const work = Effect.gen(function*() {
-            if (params.filename !== playlistName) return yield* sendFile(session, params.filename)
+            if (params.filename !== playlistName) {
+              return yield* sendFile(session, params.filename)
+            }
             return yield* playlist(session, yield* wantedBy(query))
           })
           const over = Effect.andThen(session.ended, Effect.fail(new LiveSessionNotFound()))

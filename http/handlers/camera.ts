@@ -7,7 +7,7 @@ import { reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
-import { liveHlsUrl } from "../contract/camera-live.ts"
+import { liveHlsUrl, snapshotUrl } from "../contract/camera-live.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 
@@ -101,6 +101,7 @@ export const CameraHandlers = HttpApiBuilder.group(
             ...path,
             rtspUrl: rtspUrl(request.headers["host"], rtsp.port(), path),
             liveHlsUrl: liveHlsUrl(path.streamId, path.token),
+            snapshotUrl: snapshotUrl(path.streamId),
           }),
         ))
       .handle("refreshStreamToken", ({ params }) =>
