@@ -52,7 +52,7 @@ const jpegOf = async (av: NonNullable<typeof library>, { codec: name, width }: S
   await filter.process(frame)
   await filter.flush()
   using scaled = await filter.receive()
-  if (scaled === null) throw new Error("no picture")
+  if (!(scaled instanceof av.Frame)) throw new Error("no picture")
   // Awaited here: what it works with is disposed of on the way out.
   return await scaler.toJpeg(scaled, { quality })
 }
