@@ -24,7 +24,7 @@ export interface Assignment {
   readonly channelName: string
   readonly role: StreamRole
   /** A key of the driver registry. */
-  readonly driver: "rtsp"
+  readonly driver: "rtsp" | "mobile"
   readonly url: string
   readonly username: string | null
   readonly password: Redacted.Redacted | null

@@ -45,6 +45,7 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
     "refused", // another RTSP status (sessions exhausted, not supported, …)
     "protocol", // what came is not RTSP, SDP or RTP
     "unsupported", // no track in a codec we record
+    "publisherAway", // it comes by itself, and is not here
   ]),
   /** `host:port`. */
   host: Schema.String,
@@ -61,7 +62,18 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
   }
 }
 
+/** What is known of sources that are not called but come by themselves. */
+export interface Coming {
+  readonly isHere: (options: SourceOptions) => boolean
+  /** Suspends until it is here. */
+  readonly arrival: (options: SourceOptions) => Effect.Effect<void>
+  /** One line for a person while it is away. */
+  readonly awayText: string
+}
+
 /** One camera family. */
 export interface SourceDriver {
+  /** Left out: the source is called whenever it is wanted. */
+  readonly comes?: Coming
   readonly open: (options: SourceOptions, listener: SourceListener) => Effect.Effect<never, SourceError>
 }

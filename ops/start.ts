@@ -71,9 +71,11 @@ import { serverLayer } from "#http/server.ts"
 import * as Capture from "#media/capture/live.ts"
 import { DeviceDrivers } from "#media/device.ts"
 import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
-import { deviceDrivers, drivers } from "#media/drivers/registry.ts"
+import { deviceDrivers, sourceDrivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import * as LiveHls from "#media/live-hls/live.ts"
+import { Publishers } from "#media/publish.ts"
+import * as PublishersLive from "#media/publish/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import * as Stills from "#media/still/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
@@ -122,12 +124,14 @@ const recorder = (settings: Settings) =>
   ).pipe(Layer.provideMerge(capture(settings)), Layer.provideMerge(webRtc(settings)))
 
 const capture = (settings: Settings) =>
-  Capture.layer({
-    dataFolder: settings.dataDir,
-    drivers,
-    session: { drainEveryMs: settings.drainMs },
-    recorder: { rotateMs: settings.fileMinutes * 60_000 },
-  }).pipe(
+  Layer.unwrap(Effect.map(Publishers, (publishers) =>
+    Capture.layer({
+      dataFolder: settings.dataDir,
+      drivers: sourceDrivers(publishers),
+      session: { drainEveryMs: settings.drainMs },
+      recorder: { rotateMs: settings.fileMinutes * 60_000 },
+    }))).pipe(
+    Layer.provideMerge(PublishersLive.layer),
     Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
     Layer.provideMerge(storage(settings)),
     Layer.provideMerge(auditTrailLayer({ folder: `${settings.dataDir}/audit-queue`, maxBytes: auditQueueBytes })),

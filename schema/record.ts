@@ -25,6 +25,7 @@ export type RecordingState = typeof RecordingState.Type
 export const GapCause = Schema.Literals([
   "starting", // wanted, first picture not yet here
   "camera_offline", // refused, unreachable, or the connection broke
+  "publisher_away", // a camera that comes by itself, such as a phone, was not sending
   "camera_frozen", // connected, but no media for the watchdog's time
   "auth_failed", // the camera refused the credentials
   "stream_invalid", // garbage, unknown codec, or no key frame

@@ -2,7 +2,7 @@
  * From what the database says of cameras and recordings to what the recorder supervisor shall do.
  *
  * Invariants
- * 1. Every stream of a camera whose family has a driver gets an assignment, whether it is recorded or not: that is how its
+ * 1. Every stream of a camera gets an assignment, whether it is recorded or not: that is how its
  *    state is known. What is switched off is assigned as such.
  * 2. Credentials of a stream, where it has any, stand for those of its camera, as a whole.
  * 3. A password that cannot be opened is left out; the camera then refuses, and its state tells.
@@ -26,10 +26,12 @@ export const credentialsOf = (
 export const planFor = (row: CaptureRow, plans: ReadonlyArray<RecordingPlan>): RecordingPlan | null =>
   plans.find((plan) => plan.channelId === row.channelId && plan.role === row.role) ?? null
 
-/** Families whose streams come by RTSP, which is all that a capture needs to know of them. */
-const overRtsp: ReadonlySet<CaptureRow["driver"]> = new Set(["rtsp", "onvif"])
+/** How the streams of a family come: those of ONVIF cameras are RTSP, which is all that a capture needs to know of them. */
+const sourceOf = { rtsp: "rtsp", onvif: "rtsp", mobile: "mobile" } as const satisfies Record<
+  CaptureRow["driver"],
+  Assignment["driver"]
+>
 
-/** Of a row whose family is one of {@link overRtsp}: rows of other families have no assignment. */
 export const assignmentOf = (options: {
   readonly row: CaptureRow
   readonly plan: RecordingPlan | null
@@ -44,7 +46,7 @@ export const assignmentOf = (options: {
   cameraName: options.row.cameraName,
   channelName: options.row.channelName,
   role: options.row.role,
-  driver: "rtsp",
+  driver: sourceOf[options.row.driver],
   url: options.row.url,
   username: options.username,
   password: options.password,
@@ -69,7 +71,7 @@ export const compose = Effect.fnUntraced(
     owner: { readonly nodeId: NodeId; readonly epoch: number },
   ) {
     const vault = yield* Vault
-    return yield* Effect.forEach(rows.filter((row) => overRtsp.has(row.driver)), (row) => {
+    return yield* Effect.forEach(rows, (row) => {
       const { context, sealed, username } = credentialsOf(row)
       const opened = sealed === null ?
         Effect.succeed(null) :

@@ -75,6 +75,7 @@ export const fieldOf = (ms: number): string => {
 const causeText: Readonly<Record<string, string>> = {
   starting: "waiting for the first picture",
   camera_offline: "camera offline",
+  publisher_away: "the phone was not sending",
   camera_frozen: "camera sent no pictures",
   auth_failed: "camera refused the password",
   stream_invalid: "unreadable stream",

@@ -25,7 +25,7 @@ const Stored = Schema.Struct({
   cameraName: Schema.optionalKey(Schema.String),
   channelName: Schema.optionalKey(Schema.String),
   role: Schema.optionalKey(StreamRole),
-  driver: Schema.Literal("rtsp"),
+  driver: Schema.Literals(["rtsp", "mobile"]),
   url: Schema.String,
   username: Schema.NullOr(Schema.String),
   /** Sealed. */

@@ -75,7 +75,13 @@ const fleeting: ReadonlySet<GapCause> = new Set([
   "node_down",
   "disk_slow",
 ])
-const ofCamera: ReadonlySet<GapCause> = new Set(["camera_offline", "camera_frozen", "auth_failed", "stream_invalid"])
+const ofCamera: ReadonlySet<GapCause> = new Set([
+  "camera_offline",
+  "camera_frozen",
+  "auth_failed",
+  "stream_invalid",
+  "publisher_away",
+])
 
 /**
  * Whether a gap with the cause `open` ends and one with the cause `next` begins: a person's pause on either side, a lasting

@@ -68,4 +68,5 @@ export const causeOf: { readonly [R in SourceError["reason"]]: GapCause } = {
   notFound: "stream_invalid",
   protocol: "stream_invalid",
   unsupported: "stream_invalid",
+  publisherAway: "publisher_away",
 }

@@ -7,7 +7,8 @@
  * 2. The watchdog counts media, not bytes or keep-alives: `frozenMs` without an access unit ends the run.
  * 3. Not recorded and not watched, the stream is only probed: connected until its first key picture, again every `probeEveryMs`.
  * 4. Settings of the recording change without touching the connection; settings of the connection replace it at once.
- * 5. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
+ * 5. A source that comes by itself is never called: it is waited for, taken at once, and kept while it is there, also unrecorded.
+ * 6. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
  */
 import type { StreamHealth, StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver, SourceError, SourceListener, SourceOptions } from "#media/source.ts"
@@ -70,6 +71,8 @@ interface RunEnd {
   readonly reason: string
 }
 
+/** What came by itself and froze is taken again so soon: that costs nothing and disturbs nobody. */
+const takeAgainMs = 1_000
 const watchEveryMs = 500
 const frozen = (afterMs: number): RunEnd => ({
   health: "degraded",
@@ -241,7 +244,8 @@ class StreamSession implements Session {
     const probed = Latch.makeUnsafe(false)
     const listener = this.listen(facts, () => {
       if (this.board.health !== "online") this.board.set("online", "")
-      if (this.running !== "probe") return
+      // What comes by itself sends in any case: staying with it tells when it goes.
+      if (this.running !== "probe" || this.parts.driver.comes !== undefined) return
       this.running = "probed"
       probed.openUnsafe()
     })
@@ -270,13 +274,28 @@ class StreamSession implements Session {
       const locked = this.kept.locked ? "the stored password cannot be opened (another master key?); " : ""
       this.board.set(end.health, `${locked}${end.reason}`)
       const mediaMs = facts.units === 0 ? 0 : Math.max(0, facts.lastMs - facts.firstMs)
+      // Nobody is called again: it is waited for, and taken when it comes.
+      if (end.cause === "publisher_away") return
       const outcome = { mediaMs, authFailed: end.cause === "auth_failed" }
       const plan = planRetry(this.attempt, outcome, yield* Random.next, defaultRetryOptions)
       this.attempt = plan.attempt
+      const delayMs = this.parts.driver.comes === undefined ? plan.delayMs : Math.min(plan.delayMs, takeAgainMs)
       this.board.reconnects++
       const { streamId } = this.kept.assignment
-      yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${plan.delayMs} ms`)
-      yield* this.pause(plan.delayMs)
+      yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${delayMs} ms`)
+      yield* this.pause(delayMs)
+    })
+  }
+
+  /** A source that comes by itself is waited for outside of any connection. True: the settings changed meanwhile. */
+  private away(): Effect.Effect<boolean> {
+    const { comes } = this.parts.driver
+    return Effect.suspend(() => {
+      const source = this.source()
+      if (comes === undefined || comes.isHere(source)) return Effect.succeed(false)
+      this.board.set("offline", comes.awayText)
+      this.slot.wanted()?.interrupt("publisher_away", comes.awayText)
+      return Effect.raceFirst(Effect.as(comes.arrival(source), false), Effect.as(this.again.await, true))
     })
   }
 
@@ -290,6 +309,7 @@ class StreamSession implements Session {
         yield* this.again.await
         return
       }
+      if (yield* this.away()) return
       if (board.health === "registered" || board.health === "disabled") board.set("probing", "")
       const facts: RunFacts = { units: 0, keySeen: false, firstMs: 0, lastMs: 0 }
       const end = yield* this.connect(facts)
@@ -301,6 +321,7 @@ class StreamSession implements Session {
       // The settings changed, somebody began or ceased to watch, or the probe has seen enough.
       this.slot.wanted()?.interrupt("starting", "connecting anew")
       if (facts.keySeen) this.attempt = 0
+      if (this.parts.driver.comes !== undefined) return
       if (this.mode() === "probe" && facts.keySeen) yield* this.pause(this.parts.options.probeEveryMs)
     })
   }

@@ -16,6 +16,7 @@ export const restartDistance = 512
 
 export class Reorder {
   private readonly deliver: (packet: Buffer, arrivalMs: number) => void
+  private readonly maxWaitMs: number
   private readonly slots: Array<Buffer | null> = Array.from({ length: reorderCapacity }, () => null)
   private readonly arrivals = new Float64Array(reorderCapacity)
   private next = -1
@@ -23,8 +24,9 @@ export class Reorder {
   /** Arrival of the packet that has been held longest, or an earlier time. */
   private oldestMs = 0
 
-  constructor(deliver: (packet: Buffer, arrivalMs: number) => void) {
+  constructor(deliver: (packet: Buffer, arrivalMs: number) => void, maxWaitMs = reorderWaitMs) {
     this.deliver = deliver
+    this.maxWaitMs = maxWaitMs
   }
 
   /** `packet` is kept until it is delivered: its bytes must not be used again. It has at least 4 bytes. */
@@ -35,7 +37,7 @@ export class Reorder {
     if (ahead === 0) this.pass(packet, arrivalMs)
     else if (ahead >= 0x8000) this.behind(packet, sequence, 0x10000 - ahead, arrivalMs)
     else this.hold(packet, sequence, ahead, arrivalMs)
-    if (this.held > 0 && arrivalMs - this.oldestMs > reorderWaitMs) this.skipGap()
+    if (this.held > 0 && arrivalMs - this.oldestMs > this.maxWaitMs) this.skipGap()
   }
 
   private pass(packet: Buffer, arrivalMs: number): void {

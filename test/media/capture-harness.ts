@@ -313,7 +313,7 @@ export const startNode = Effect.fnUntraced(
   function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
     const scope = yield* Scope.make()
     const { live, supervisor } = yield* makeSupervisor({
-      drivers: { rtsp: camera.driver },
+      drivers: { rtsp: camera.driver, mobile: camera.driver },
       makeBuilder: makeFragmentBuilder,
       session: defaultSessionOptions,
       recorder: { ...defaultRecorderOptions, ...recorder },

@@ -1,6 +1,7 @@
 /** Capture and storage on a real folder, without anything else of the product; for tests and for the process that is killed. */
 import { layer as captureLayer } from "#media/capture/live.ts"
-import { drivers } from "#media/drivers/registry.ts"
+import { sourceDrivers } from "#media/drivers/registry.ts"
+import { makePublishers } from "#media/publish/live.ts"
 import type { Assignment } from "#media/recorder.ts"
 import { defaultStorageOptions, layer as storageLayer } from "#media/storage/live.ts"
 import { Vault } from "#schema/vault.ts"
@@ -26,7 +27,7 @@ export const storageOf = (root: string) =>
   })
 
 export const nodeOf = (root: string, rotateMs = 600_000) =>
-  captureLayer({ dataFolder: join(root, "data"), drivers, recorder: { rotateMs } }).pipe(
+  captureLayer({ dataFolder: join(root, "data"), drivers: sourceDrivers(makePublishers()), recorder: { rotateMs } }).pipe(
     Layer.provideMerge(storageOf(root)),
     Layer.provide([vault, NodeServices.layer]),
   )
