@@ -109,8 +109,6 @@ const pagePolicy = (path: string): string =>
 
 /** What no page of ours asks a browser for; a script that got in cannot either. */
 const unusedFeatures = [
-  "camera",
-  "microphone",
   "geolocation",
   "usb",
   "serial",
@@ -119,6 +117,10 @@ const unusedFeatures = [
   "display-capture",
 ]
   .map((feature) => `${feature}=()`).join(", ")
+/** A phone's own page sends what these two see and hear; the others may not ask for them. */
+const capturing = ["camera", "microphone"]
+const featuresOf = (path: string): string =>
+  [...capturing.map((feature) => `${feature}=${path === "/phone" ? "(self)" : "()"}`), unusedFeatures].join(", ")
 
 const withHeaders = (info: RequestInfo, response: Response): Response => {
   const html = (response.headers["content-type"] ?? "").startsWith("text/html")
@@ -135,7 +137,7 @@ const withHeaders = (info: RequestInfo, response: Response): Response => {
   if (response.status !== 304) {
     headers["content-security-policy"] = html ? pagePolicy(info.path) : "default-src 'none'; frame-ancestors 'none'"
   }
-  if (html) headers["permissions-policy"] = unusedFeatures
+  if (html) headers["permissions-policy"] = featuresOf(info.path)
   if (info.secure) headers["strict-transport-security"] = "max-age=31536000"
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
   if (response.status === 401 && response.headers["www-authenticate"] === undefined) {

@@ -26,6 +26,8 @@ import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
 import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
+import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
+import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
@@ -57,6 +59,7 @@ import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
+import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { EventStore } from "#actors/store/event.ts"
@@ -131,13 +134,13 @@ const capture = (settings: Settings) =>
       session: { drainEveryMs: settings.drainMs },
       recorder: { rotateMs: settings.fileMinutes * 60_000 },
     }))).pipe(
-    Layer.provideMerge(PublishersLive.layer),
-    Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
-    Layer.provideMerge(storage(settings)),
-    Layer.provideMerge(auditTrailLayer({ folder: `${settings.dataDir}/audit-queue`, maxBytes: auditQueueBytes })),
-    Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
-    Layer.provide(NodePath.layer),
-  )
+      Layer.provideMerge(PublishersLive.layer),
+      Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
+      Layer.provideMerge(storage(settings)),
+      Layer.provideMerge(auditTrailLayer({ folder: `${settings.dataDir}/audit-queue`, maxBytes: auditQueueBytes })),
+      Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
+      Layer.provide(NodePath.layer),
+    )
 
 const firstStart = (made: { readonly username: string; readonly password: Redacted.Redacted | null }) =>
   made.password === null ?
@@ -156,6 +159,7 @@ const control = (settings: Settings) => {
   const stores = Layer.mergeAll(
     Layer.succeed(DeviceDrivers, deviceDrivers),
     CameraStore.layer,
+    CameraMobileStore.layer,
     RecordStore.layer,
     RecordLedgerStore.layer,
     RecordRebuildStore.layer,
@@ -190,7 +194,7 @@ const control = (settings: Settings) => {
     Layer.provide([AuthGrants.layer, PopupSnapshots.layer]),
   )
   const services = popups.pipe(
-    Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, permissions)),
+    Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, CameraMobile.layer, permissions)),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(
@@ -277,7 +281,7 @@ const http = (settings: Settings) => {
   const served = Layer.unwrap(Effect.map(servesTls(settings) ? certificate(settings) : Effect.succeed(null), server))
   return served.pipe(
     Layer.provideMerge(reporters),
-    Layer.provide(Rtsp.layer(settings).pipe(Layer.provideMerge(LateServices))),
+    Layer.provide(Layer.mergeAll(Rtsp.layer(settings), CameraPublish.layer).pipe(Layer.provideMerge(LateServices))),
     Layer.provide([Hls.layer, LiveHls.layer]),
     Layer.provideMerge(health),
   )

@@ -285,7 +285,9 @@ export class DriverUnsupported
   extends Schema.TaggedError<DriverUnsupported>()("DriverUnsupported", { driver: DriverKind }, { httpApiStatus: 501 })
 {
   override get message(): string {
-    return `This version has no driver for cameras of the kind "${this.driver}" yet; add the camera by its RTSP addresses.`
+    return this.driver === "mobile" ?
+      "A phone has no address: prepare it (`cameras/mobile/prepare`), and it becomes a camera when it is claimed." :
+      `Cameras of the kind "${this.driver}" cannot be asked for their streams; add the camera by its RTSP addresses.`
   }
 }
 

@@ -9,6 +9,7 @@ import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
+import { MobileCameras, MobilePublishing } from "#actors/protocol/camera-mobile.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -133,6 +134,8 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(StreamAccess),
   unaskedService(CameraDevices),
   unaskedService(CameraBackups),
+  unaskedService(MobileCameras),
+  unaskedService(MobilePublishing),
   unaskedService(Recordings),
   unaskedService(IndexRebuilds),
   unaskedService(Search),

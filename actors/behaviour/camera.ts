@@ -12,7 +12,7 @@ import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { DeviceDrivers } from "#media/device.ts"
-import { cameraSecret, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
+import { cameraSecret, type NewCamera, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
 import { splitSourceUrl } from "#schema/camera-url.ts"
 import {
   type Camera,
@@ -194,30 +194,30 @@ const make = Effect.gen(function*() {
   const mayAddChannels = (adding: number) =>
     Effect.flatMap(store.count(), (now) => gate.mayAddChannels(now.channels, adding))
 
+  const place = Effect.fn("Cameras.place")(function*(camera: NewCamera) {
+    yield* mayAddChannels(camera.channels.length)
+    return yield* ask(clientOf(ownership.entityId(camera.id)).Create({ camera }))
+  })
   const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
     const { channels, endpoint, information } = input.driver === "rtsp" ?
       { channels: yield* checked(input), endpoint: null, information: null } :
       yield* findCamera(input).pipe(Effect.provideService(DeviceDrivers, drivers))
-    yield* mayAddChannels(channels.length)
     const id = CameraId.make(yield* uuid7)
-    const client = clientOf(ownership.entityId(id))
-    return yield* ask(client.Create({
-      camera: {
-        id,
-        homeNodeId: ownership.nodeId,
-        name: input.name,
-        description: input.description ?? "",
-        driver: input.driver,
-        host: endpoint?.host ?? null,
-        port: endpoint?.port ?? null,
-        enabled: input.enabled ?? true,
-        username: input.username ?? null,
-        sealedPassword: yield* sealed(cameraSecret(id), input.password),
-        tags: input.tags ?? [],
-        ...(information === null ? {} : { information }),
-        channels: yield* Effect.forEach(channels, newChannel),
-      },
-    }))
+    return yield* place({
+      id,
+      homeNodeId: ownership.nodeId,
+      name: input.name,
+      description: input.description ?? "",
+      driver: input.driver,
+      host: endpoint?.host ?? null,
+      port: endpoint?.port ?? null,
+      enabled: input.enabled ?? true,
+      username: input.username ?? null,
+      sealedPassword: yield* sealed(cameraSecret(id), input.password),
+      tags: input.tags ?? [],
+      ...(information === null ? {} : { information }),
+      channels: yield* Effect.forEach(channels, newChannel),
+    })
   })
   const update = Effect.fn("Cameras.update")(function*(id: CameraId, input: CameraUpdate, ifMatch: number | null) {
     const client = yield* entity(id)
@@ -257,6 +257,7 @@ const make = Effect.gen(function*() {
     get,
     count: store.count,
     create,
+    place,
     update,
     remove: (id, ifMatch) => Effect.flatMap(entity(id), (client) => ask(client.Delete({ id, ifMatch }))),
     channels: (id) => Effect.map(get(id), (camera) => camera.channels),

@@ -123,6 +123,8 @@ export class Cameras extends Context.Service<Cameras, {
   readonly create: (
     input: CameraCreate,
   ) => Answer<Camera, DeviceError | DriverUnsupported | InvalidInput | LicenseRestricted>
+  /** Writes a camera that is complete, with ids and sealed passwords of its own. */
+  readonly place: (camera: NewCamera) => Answer<Camera, LicenseRestricted>
   readonly update: (id: CameraId, update: CameraUpdate, ifMatch: number | null) => OfCamera<Camera, VersionConflict>
   readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
   /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */

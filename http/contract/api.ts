@@ -15,6 +15,7 @@ import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
 import { CameraLiveGroup } from "./camera-live.ts"
+import { CameraMobileGroup } from "./camera-mobile.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
 import { CameraGroup } from "./camera.ts"
@@ -44,6 +45,7 @@ const groups = nightjar
   .add(NotificationRulesGroup)
   .add(CameraGroup)
   .add(CameraBackupGroup)
+  .add(CameraMobileGroup)
   .add(CameraProxyGroup)
   .add(CameraLiveGroup)
   .add(CameraDeviceGroup)

@@ -67,7 +67,7 @@ const onCameras = [
         "taken out of it and sealed. A password never comes out again: `hasPassword` tells that there is one. `onvif` takes " +
         "`host`, `port` (80 if left out), `username` and `password`; the camera is asked for its channels and streams, and " +
         "is not added where it refuses (409 `camera_auth_failed`), does not answer (503 `camera_unreachable`) or has no stream " +
-        "that can be recorded (501 `onvif_operation_unsupported`). `mobile` is answered with 501 `driver_unsupported`.",
+        "that can be recorded (501 `onvif_operation_unsupported`). `mobile` is answered with 501 `driver_unsupported`: phones are added by `cameras/mobile/prepare`.",
     ),
   ),
   HttpApiEndpoint.get("searchCameras", `${base}/cameras/search`, {

@@ -9,6 +9,7 @@ import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraLiveHandlers } from "./camera-live.ts"
+import { CameraMobileHandlers } from "./camera-mobile.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraHandlers } from "./camera.ts"
@@ -36,6 +37,7 @@ export const AllHandlers = Layer.mergeAll(
   NotificationRulesHandlers,
   CameraHandlers,
   CameraBackupHandlers,
+  CameraMobileHandlers,
   CameraProxyHandlers,
   CameraLiveHandlers,
   CameraDeviceHandlers,

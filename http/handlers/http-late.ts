@@ -11,6 +11,7 @@ import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
+import { MobileCameras } from "#actors/protocol/camera-mobile.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -43,6 +44,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Cameras),
   lateLayer(CameraDevices),
   lateLayer(CameraBackups),
+  lateLayer(MobileCameras),
   lateLayer(StreamAccess),
   lateLayer(Recordings),
   lateLayer(IndexRebuilds),

@@ -1,16 +1,13 @@
-/** The dashboard's entry. */
+/** The entry: the dashboard, or the phone's own page, which needs nothing of it. */
 import { createRoot } from "react-dom/client"
-import { App } from "./app.tsx"
-import { LiveGate } from "./live.tsx"
-import { SessionGate } from "./session.tsx"
 import "./style.css"
 import "./style-manage.css"
 import "./style-wall.css"
 
-createRoot(document.getElementById("root")!).render(
-  <SessionGate>
-    <LiveGate>
-      <App />
-    </LiveGate>
-  </SessionGate>,
-)
+const root = createRoot(document.getElementById("root")!)
+
+if (location.pathname === "/phone") {
+  void import("./pages/phone.tsx").then(({ PhonePage }) => root.render(<PhonePage />))
+} else {
+  void import("./dashboard.tsx").then(({ Dashboard }) => root.render(<Dashboard />))
+}

@@ -36,4 +36,19 @@ export default Effect.gen(function*() {
     EXCEPTION WHEN OTHERS THEN
       RAISE NOTICE 'Cameras are searched without an index of trigrams: %', SQLERRM;
     END $$`
+  // A row is a ticket until it has a camera. Hashes only: SHA-256 of what cannot be guessed.
+  yield* sql`
+    CREATE TABLE camera_mobile (
+      device_uuid uuid PRIMARY KEY,
+      name text NOT NULL,
+      description text NOT NULL,
+      tags text[] NOT NULL,
+      code_hash bytea UNIQUE,
+      code_expires_at timestamptz NOT NULL,
+      claimed_at timestamptz,
+      camera_id uuid UNIQUE REFERENCES camera (id) ON DELETE CASCADE,
+      stream_id uuid,
+      secret_hash bytea UNIQUE,
+      CONSTRAINT camera_mobile_claimed CHECK ((camera_id IS NULL) = (secret_hash IS NULL) AND (camera_id IS NULL) = (stream_id IS NULL))
+    )`
 })
