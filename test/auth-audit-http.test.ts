@@ -225,6 +225,9 @@ describe("the HTTP interface", () => {
       "POST permission.check": "none",
       "POST camera.refreshStreamToken": "none",
       "GET cameraBackup.exportCameras": "export",
+      "POST cameraMobile.publishMobile": "none",
+      "PATCH cameraMobile.trickleMobile": "none",
+      "DELETE cameraMobile.endMobile": "none",
       "POST cameraDevice.discoverCameras": "none",
       "POST replay.uri": "view",
     })

@@ -4,6 +4,7 @@ import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useState } from "react"
 import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
 import { CameraForm } from "../parts/camera-form.tsx"
+import { AddPhone } from "../parts/camera-phone.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
 import { RowButtons } from "../parts/row-buttons.tsx"
@@ -11,7 +12,7 @@ import { type Route, useRoute } from "../route.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
-type Open = { readonly kind: "add" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
+type Open = { readonly kind: "add" | "phone" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
 
 const codecNames: Readonly<Record<string, string>> = {
   h264: "H.264",
@@ -184,6 +185,11 @@ export const CamerasPage = () => {
             onClick={() => setOpen({ kind: "add" })}
           >
             <Icon name="plus" />Add a camera
+          </button>
+        )}
+        {may("camera:write") && (
+          <button type="button" onClick={() => setOpen({ kind: "phone" })}>
+            <Icon name="plus" />Add a phone
           </button>
         )}
       </div>
