@@ -7,9 +7,9 @@
  * 2. Packets are taken in any order and handed on in theirs; at most 128 of a track wait, for at most {@link publishWaitMs}.
  * 3. While nobody takes what a publisher sends, it is dropped: nothing is kept for later.
  */
+import { Context } from "effect"
 import type { SenderReport } from "./rtp/rtcp.ts"
 import type { SourceListener } from "./source.ts"
-import { Context } from "effect"
 
 /** A missing packet is asked for again over the Internet: two round trips. */
 export const publishWaitMs = 250

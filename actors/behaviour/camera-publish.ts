@@ -119,12 +119,12 @@ const make = Effect.gen(function*() {
   const check = Effect.gen(function*() {
     if (sessions.size === 0) return
     const known = yield* mobiles.known([...new Set(Array.from(sessions.values(), (one) => one.deviceUuid))])
-    for (const { deviceUuid, peer } of [...sessions.values()]) if (!known.has(deviceUuid)) peer.close()
+    for (const { deviceUuid, peer } of sessions.values()) if (!known.has(deviceUuid)) peer.close()
   }).pipe(Effect.catchTag("DependencyUnavailable", () => Effect.void))
   yield* Effect.forkScoped(Effect.repeat(check, Schedule.spaced(checkMs)))
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const { peer } of [...sessions.values()]) peer.close()
+      for (const { peer } of sessions.values()) peer.close()
     })
   )
 

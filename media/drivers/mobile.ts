@@ -13,7 +13,14 @@ import { type SourceDriver, SourceError } from "../source.ts"
 const keyEveryMs = 2_000
 
 const away = (address: string, detail: string) =>
-  new SourceError({ reason: "publisherAway", host: "phone", path: `/${address.slice(address.indexOf(":") + 1)}`, packet: 0, byte: 0, detail })
+  new SourceError({
+    reason: "publisherAway",
+    host: "phone",
+    path: `/${address.slice(address.indexOf(":") + 1)}`,
+    packet: 0,
+    byte: 0,
+    detail,
+  })
 
 export const mobileDriver = (publishers: Publishers["Service"]): SourceDriver => ({
   comes: {
@@ -33,10 +40,7 @@ export const mobileDriver = (publishers: Publishers["Service"]): SourceDriver =>
         return Effect.sync(leave)
       }),
       Effect.andThen(
-        Effect.repeat(
-          Effect.sync(() => publishers.requestKeyPicture(url)),
-          Schedule.spaced(keyEveryMs),
-        ),
+        Effect.repeat(Effect.sync(() => publishers.requestKeyPicture(url)), Schedule.spaced(keyEveryMs)),
         Effect.never,
       ),
     ),

@@ -3,8 +3,8 @@
  */
 import type { DriverKind } from "#schema/camera.ts"
 import type { DeviceDriver } from "../device.ts"
-import type { Assignment } from "../recorder.ts"
 import type { Publishers } from "../publish.ts"
+import type { Assignment } from "../recorder.ts"
 import type { SourceDriver } from "../source.ts"
 import { mobileDriver } from "./mobile.ts"
 import { onvifDriver } from "./onvif.ts"

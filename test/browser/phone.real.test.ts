@@ -48,10 +48,12 @@ const asker = async (address: string) => {
 type Ask = Awaited<ReturnType<typeof asker>>
 
 const prepare = ({ client }: Running, name: string) =>
-  Effect.runPromise(Effect.map(
-    client.cameraMobile.prepareMobile({ headers: {}, payload: { name, tags: ["phone"] } }),
-    ({ body }) => body,
-  ))
+  Effect.runPromise(
+    Effect.map(
+      client.cameraMobile.prepareMobile({ headers: {}, payload: { name, tags: ["phone"] } }),
+      ({ body }) => body,
+    ),
+  )
 const status = ({ client }: Running, deviceUuid: Awaited<ReturnType<typeof prepare>>["deviceUuid"]) =>
   Effect.runPromise(client.cameraMobile.mobileStatus({ query: { deviceUuid } }))
 const cameraOf = async ({ client }: Running, name: string) => {
@@ -126,7 +128,11 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
 /** The newest footage by ffprobe: codecs and how many pictures it decoded. */
 const played = async (node: Running, recordingToken: string, ask: Ask) => {
   const [start, end] = [new Date(Date.now() - 120_000), new Date()].map((at) => at.toISOString())
-  const { uri } = await ask<{ readonly uri: string }>("POST", "/replay/api/v1/replay/uri", { recordingToken, start, end })
+  const { uri } = await ask<{ readonly uri: string }>("POST", "/replay/api/v1/replay/uri", {
+    recordingToken,
+    start,
+    end,
+  })
   const args = ["-v", "error", "-count_frames", "-show_entries", "stream=codec_name,nb_read_frames", "-of", "json"]
   const { stdout } = await run("ffprobe", [...args, `${node.address}${uri}`], { timeout: 60_000 })
   const { streams } = JSON.parse(stdout) as {
@@ -135,29 +141,34 @@ const played = async (node: Running, recordingToken: string, ask: Ask) => {
   return new Map(streams.map((one) => [one.codec_name, Number(one.nb_read_frames)]))
 }
 
-describe.skipIf(withoutChromium !== "")(`a phone${withoutChromium === "" ? "" : ` (skipped: ${withoutChromium})`}`, () => {
-  it("is registered, publishes, is recorded, comes back and is unregistered", async () => {
-    const node = await startNode({ simulator: ["--cameras", "1"] })
-    const browser = await launch()
-    try {
-      const ask = await asker(node.address)
-      const { page, recording, ticket } = await scene(node, browser, ask)
-      const pictures = await eventually("footage that plays", async () => {
-        const found = await played(node, recording.recordingToken, ask)
-        return (found.get("h264") ?? 0) > 50 && (found.get("opus") ?? 0) > 50 ? found : null
-      })
-      assert.isAbove(pictures.get("h264")!, 50)
+describe.skipIf(withoutChromium !== "")(
+  `a phone${withoutChromium === "" ? "" : ` (skipped: ${withoutChromium})`}`,
+  () => {
+    it("is registered, publishes, is recorded, comes back and is unregistered", async () => {
+      const node = await startNode({ simulator: ["--cameras", "1"] })
+      const browser = await launch()
+      try {
+        const ask = await asker(node.address)
+        const { page, recording, ticket } = await scene(node, browser, ask)
+        const pictures = await eventually("footage that plays", async () => {
+          const found = await played(node, recording.recordingToken, ask)
+          return (found.get("h264") ?? 0) > 50 && (found.get("opus") ?? 0) > 50 ? found : null
+        })
+        assert.isAbove(pictures.get("h264")!, 50)
 
-      await refusals(node.address, ticket.claimCode)
-      const params = { device_uuid: ticket.deviceUuid }
-      await Effect.runPromise(node.client.cameraMobile.unregisterMobile({ params }))
-      await page.getByText("Not registered any more").waitFor({ timeout: 60_000 })
-      // It is recorded: the camera stays with its footage, and nothing comes any more.
-      await eventually("an end", async () => (await cameraOf(node, "pocket"))?.status === "offline")
-      await Effect.runPromise(Effect.flip(node.client.cameraMobile.mobileStatus({ query: { deviceUuid: ticket.deviceUuid } })))
-    } finally {
-      await browser.close()
-      await node.stop()
-    }
-  }, 240_000)
-})
+        await refusals(node.address, ticket.claimCode)
+        const params = { device_uuid: ticket.deviceUuid }
+        await Effect.runPromise(node.client.cameraMobile.unregisterMobile({ params }))
+        await page.getByText("Not registered any more").waitFor({ timeout: 60_000 })
+        // It is recorded: the camera stays with its footage, and nothing comes any more.
+        await eventually("an end", async () => (await cameraOf(node, "pocket"))?.status === "offline")
+        await Effect.runPromise(
+          Effect.flip(node.client.cameraMobile.mobileStatus({ query: { deviceUuid: ticket.deviceUuid } })),
+        )
+      } finally {
+        await browser.close()
+        await node.stop()
+      }
+    }, 240_000)
+  },
+)

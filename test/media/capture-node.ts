@@ -27,10 +27,8 @@ export const storageOf = (root: string) =>
   })
 
 export const nodeOf = (root: string, rotateMs = 600_000) =>
-  captureLayer({ dataFolder: join(root, "data"), drivers: sourceDrivers(makePublishers()), recorder: { rotateMs } }).pipe(
-    Layer.provideMerge(storageOf(root)),
-    Layer.provide([vault, NodeServices.layer]),
-  )
+  captureLayer({ dataFolder: join(root, "data"), drivers: sourceDrivers(makePublishers()), recorder: { rotateMs } })
+    .pipe(Layer.provideMerge(storageOf(root)), Layer.provide([vault, NodeServices.layer]))
 
 /** The simulated camera's own login. */
 export const cameraAt = (url: string, change: Partial<Assignment> = {}): Assignment =>

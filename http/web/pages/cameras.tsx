@@ -214,6 +214,11 @@ export const CamerasPage = () => {
           <CameraForm camera={null} onDone={done} />
         </Modal>
       )}
+      {open?.kind === "phone" && (
+        <Modal title="Add a phone" onClose={done}>
+          <AddPhone onDone={done} />
+        </Modal>
+      )}
       {open?.kind === "edit" && (
         <Modal title={`Edit ${open.camera.name}`} onClose={done}>
           <CameraForm camera={open.camera} onDone={done} />

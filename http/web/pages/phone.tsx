@@ -86,7 +86,12 @@ const Claim = ({ onClaimed }: { readonly onClaimed: (made: Registration) => void
 
 /** What to open; in words where the browser or the person refuses. */
 const openCamera = async (facing: Facing, sound: boolean): Promise<MediaStream> => {
-  const video = { facingMode: facing, width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 25, max: 30 } }
+  const video = {
+    facingMode: facing,
+    width: { ideal: 1280 },
+    height: { ideal: 720 },
+    frameRate: { ideal: 25, max: 30 },
+  }
   try {
     return await navigator.mediaDevices.getUserMedia({ video, audio: sound })
   } catch (error) {
@@ -163,7 +168,9 @@ const Send = ({ onForget, registration }: SendProps) => {
       </div>
       <video ref={preview} className="phone-preview" autoPlay muted playsInline aria-label="What this phone sends" />
       <div className="row" role="group" aria-label="Camera">
-        <button type="button" aria-pressed={facing === "environment"} onClick={() => choose("environment")}>Back</button>
+        <button type="button" aria-pressed={facing === "environment"} onClick={() => choose("environment")}>
+          Back
+        </button>
         <button type="button" aria-pressed={facing === "user"} onClick={() => choose("user")}>Front</button>
         <label className="check">
           <input

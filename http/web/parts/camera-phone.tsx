@@ -1,8 +1,8 @@
 /** Adding a phone as a camera: a name, then a QR code for the phone, until it is registered. */
 import type { DeviceUuid } from "#schema/camera-mobile.ts"
 import { useEffect, useState } from "react"
-import { messageOf } from "../api.ts"
 import { phoneStatus, preparePhone } from "../api-phone.ts"
+import { messageOf } from "../api.ts"
 import { momentOf } from "../time.ts"
 import { Copyable, Form, Text, useAction } from "./forms.tsx"
 import { Badge, Problem } from "./notes.tsx"
@@ -41,7 +41,9 @@ const Scan = ({ onDone, ticket }: { readonly ticket: Ticket; readonly onDone: ()
   const now = progress(status)
   return (
     <div className="stack">
-      <p>Scan this with the phone, then press <em>Register this phone</em> and <em>Start sending</em> there.</p>
+      <p>
+        Scan this with the phone, then press <em>Register this phone</em> and <em>Start sending</em> there.
+      </p>
       <img
         className="qr"
         src={`data:image/svg+xml,${encodeURIComponent(ticket.qrSvg)}`}
