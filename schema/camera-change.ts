@@ -73,6 +73,8 @@ export const CameraChange = Schema.Struct({
   enabled: Schema.Boolean,
   /** Left out, they stay. */
   tags: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Where it is asked from now on; its streams on the old host go with it. Left out: where it was. */
+  endpoint: Schema.optionalKey(Schema.Struct({ host: Schema.String, port: Schema.Int })),
   username: Credential,
   sealedPassword: Credential,
 })

@@ -43,6 +43,18 @@ export const sourceUrlFault = (text: string): string | null => {
   return null
 }
 
+/** As a URL writes it: IPv6 addresses in brackets, letters small. */
+const hostnameOf = (host: string): string =>
+  (host.includes(":") && !host.startsWith("[") ? `[${host}]` : host).toLowerCase()
+
+/** The same place on a camera that went from one host to another; an address elsewhere stays as it is. */
+export const movedSourceUrl = (text: string, from: string, to: string): string => {
+  const url = new URL(text)
+  if (url.hostname.toLowerCase() !== hostnameOf(from)) return text
+  url.hostname = hostnameOf(to)
+  return url.href
+}
+
 /** Takes the credentials out. Call it with what `sourceUrlFault` accepts. */
 export const splitSourceUrl = (text: string): SplitSourceUrl => {
   const url = new URL(text)

@@ -181,6 +181,9 @@ export const CameraUpdate = Schema.Struct({
   enabled: Schema.optionalKey(Schema.Boolean),
   username: Schema.optionalKey(Schema.NullOr(UserName)),
   password: Schema.optionalKey(Schema.NullOr(Password)),
+  /** Where the camera is asked by its own protocol from now on; verified before it is stored. */
+  host: Schema.optionalKey(Host),
+  port: Schema.optionalKey(Port),
 })
 export type CameraUpdate = typeof CameraUpdate.Type
 
@@ -233,6 +236,18 @@ export class CameraNotFound
 {
   override get message(): string {
     return notFound("camera")(this.id)
+  }
+}
+
+/** Somebody else answers at the address that a camera was said to have gone to. */
+export class OtherDevice
+  extends Schema.TaggedError<OtherDevice>()("OtherDevice", { expected: Schema.String, found: Schema.String }, {
+    httpApiStatus: 409,
+  })
+{
+  override get message(): string {
+    return `Another device answers there: its serial number is ${this.found}, this camera's is ${this.expected}. ` +
+      "Add it as a camera of its own."
   }
 }
 

@@ -7,8 +7,9 @@ import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { adminPassword, wholeNode } from "./harness/whole-node.ts"
+import { startDevice } from "./onvif-simulator/device.ts"
 import { type JoinedCamera, startJoined } from "./onvif-simulator/joined.ts"
-import type { Quirks } from "./onvif-simulator/options.ts"
+import type { DeviceOptions, Quirks } from "./onvif-simulator/options.ts"
 import { picture } from "./onvif-simulator/picture.ts"
 
 const run = promisify(execFile)
@@ -216,6 +217,48 @@ const encoders = (api: Api, path: string, { device, settled }: JoinedCamera) =>
     assert.isTrue(rich.bitrateBps > 2 * small.bitrateBps, JSON.stringify([small, rich]))
   })
 
+/** The camera is found elsewhere: it is asked there before anything is stored. */
+const elsewhere = (api: Api, path: string, { device }: JoinedCamera) =>
+  Effect.gen(function*() {
+    const other = (options: Partial<DeviceOptions>) =>
+      Effect.acquireRelease(
+        Effect.promise(() => startDevice({ streams: device.state.options.streams, ...options })),
+        (one) => Effect.promise(() => one.close()),
+      )
+    const before = (yield* api.send("GET", path)).body
+    const { name } = before
+    const refused = [
+      [(yield* Effect.scoped(other({}))).port, 503, "camera_unreachable"],
+      [(yield* other({ password: "another" })).port, 409, "camera_auth_failed"],
+      [(yield* other({ serialNumber: "0002" })).port, 409, "other_device"],
+    ] as const
+    for (const [port, status, code] of refused) {
+      const answer = yield* api.send("PUT", path, { name: "Elsewhere", port })
+      assert.deepStrictEqual([answer.status, answer.body["code"]], [status, code], JSON.stringify(answer.body))
+    }
+    assert.deepStrictEqual((yield* api.send("GET", path)).body["version"], before["version"], "nothing was stored")
+    const sourceUrls = ({ body }: Answer) =>
+      (body["channels"] as ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly sourceUrl: string }> }>)
+        .flatMap(({ streams }) => streams.map(({ sourceUrl }) => sourceUrl))
+    const named = yield* api.send("PUT", path, { name, host: "localhost" })
+    assert.strictEqual(named.status, 200, JSON.stringify(named.body))
+    assert.deepInclude(named.body, { host: "localhost", port: device.port })
+    assert.deepStrictEqual(
+      sourceUrls(named),
+      [device.state.options.streams.main, device.state.options.streams.sub].map((url) =>
+        url.replace("127.0.0.1", "localhost")
+      ),
+    )
+    const twin = yield* other({})
+    const moved = yield* api.send("PUT", path, { name, host: "127.0.0.1", port: twin.port })
+    assert.deepInclude(moved.body, { host: "127.0.0.1", port: twin.port })
+    assert.strictEqual((yield* api.send("GET", `${path}/config/osd`)).status, 200)
+    assert.include(twin.state.done, "GetOSDs")
+    const [plain] = items(yield* api.send("GET", `${cameras}?driver=rtsp`))
+    const fixed = yield* api.send("PUT", `${cameras}/${String(plain!["id"])}`, { name, host: "localhost" })
+    assert.deepStrictEqual([fixed.status, fixed.body["code"]], [422, "invalid_input"])
+  })
+
 const pictures = (api: Api, path: string, { device }: JoinedCamera) =>
   Effect.gen(function*() {
     const { body } = yield* api.send("GET", `${path}/snapshot-uri`)
@@ -266,4 +309,5 @@ it.live("an ONVIF camera is set up by its own protocol, and says so where it can
     yield* everyOperation(api, path, camera)
     yield* settings(api, path, camera)
     yield* pictures(api, path, camera)
+    yield* elsewhere(api, path, camera)
   }), 180_000)

@@ -1,5 +1,5 @@
 /** Source URLs: what is accepted, and that credentials leave them whole. */
-import { sourceUrlFault, splitSourceUrl } from "#schema/camera-url.ts"
+import { movedSourceUrl, sourceUrlFault, splitSourceUrl } from "#schema/camera-url.ts"
 import { CameraCreate } from "#schema/camera.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -56,5 +56,15 @@ describe("source URLs", () => {
       streams: [{ role: "main", sourceUrl: text }],
     })
     assert.strictEqual(decoded._tag, "Failure")
+  })
+
+  it.each<[string, string, string, string]>([
+    ["rtsp://10.0.0.5:8554/a?b=c", "10.0.0.5", "yard.example", "rtsp://yard.example:8554/a?b=c"],
+    ["rtsp://Yard.Example/a", "yard.example", "10.0.0.5", "rtsp://10.0.0.5/a"],
+    ["rtsp://10.0.0.5/a", "10.0.0.5", "2001:db8::1", "rtsp://[2001:db8::1]/a"],
+    ["rtsp://[2001:db8::1]:99/a", "2001:db8::1", "10.0.0.5", "rtsp://10.0.0.5:99/a"],
+    ["rtsp://10.0.0.50/a", "10.0.0.5", "10.0.0.6", "rtsp://10.0.0.50/a"],
+  ])("%s goes with its camera from %s to %s", (text, from, to, url) => {
+    assert.strictEqual(movedSourceUrl(text, from, to), url)
   })
 })

@@ -36,7 +36,8 @@ export interface Found {
 const longestTold = 120
 const told = (text: string): string | null => text.trim().slice(0, longestTold) || null
 
-const informationOf = (device: DeviceInformation): CameraInformation => ({
+/** What is kept of what a device tells of itself. */
+export const informationOf = (device: DeviceInformation): CameraInformation => ({
   manufacturer: told(device.manufacturer),
   model: told(device.model),
   firmware: told(device.firmwareVersion),

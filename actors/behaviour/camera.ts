@@ -36,6 +36,7 @@ import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { findCamera } from "./camera-found.ts"
+import { moving } from "./camera-moved.ts"
 
 /** Cameras of the answer to a new order. */
 const firstPage = 100
@@ -191,6 +192,7 @@ const make = Effect.gen(function*() {
   const { channel, entity, entityOfChannel, entityOfStream, get, homeOf, stream } = finding(store, clientOf)
   const gate = yield* LicenseGate
   const drivers = yield* DeviceDrivers
+  const movedTo = moving({ store, vault, drivers })
   const mayAddChannels = (adding: number) =>
     Effect.flatMap(store.count(), (now) => gate.mayAddChannels(now.channels, adding))
 
@@ -221,10 +223,12 @@ const make = Effect.gen(function*() {
   })
   const update = Effect.fn("Cameras.update")(function*(id: CameraId, input: CameraUpdate, ifMatch: number | null) {
     const client = yield* entity(id)
+    const endpoint = yield* movedTo(id, input)
     const change = {
       name: input.name,
       description: input.description ?? "",
       enabled: input.enabled ?? true,
+      ...(endpoint === null ? {} : { endpoint }),
       ...(input.tags === undefined ? {} : { tags: input.tags }),
       ...(yield* changed(cameraSecret(id), input)),
     }

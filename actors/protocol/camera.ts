@@ -31,6 +31,7 @@ import {
   type ChannelUpdate,
   type DriverUnsupported,
   type MediaPath,
+  type OtherDevice,
   StillRecorded,
   type StreamCreate,
   StreamExists,
@@ -125,7 +126,12 @@ export class Cameras extends Context.Service<Cameras, {
   ) => Answer<Camera, DeviceError | DriverUnsupported | InvalidInput | LicenseRestricted>
   /** Writes a camera that is complete, with ids and sealed passwords of its own. */
   readonly place: (camera: NewCamera) => Answer<Camera, LicenseRestricted>
-  readonly update: (id: CameraId, update: CameraUpdate, ifMatch: number | null) => OfCamera<Camera, VersionConflict>
+  /** With another `host` or `port` the camera is asked there first; nothing is stored where that fails. */
+  readonly update: (
+    id: CameraId,
+    update: CameraUpdate,
+    ifMatch: number | null,
+  ) => OfCamera<Camera, VersionConflict | InvalidInput | OtherDevice | DeviceError>
   readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
   /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */
   readonly reorder: (ids: ReadonlyArray<CameraId>) => OfCamera<PageOf<Camera>, InvalidInput>

@@ -7,6 +7,7 @@ import type {
   NewStream,
   StreamChange,
 } from "#schema/camera-change.ts"
+import { movedSourceUrl } from "#schema/camera-url.ts"
 import {
   CameraNotFound,
   ChannelNotFound,
@@ -103,7 +104,34 @@ const statements = (sql: SqlClient.SqlClient) => {
         discard: true,
       })
     })
-  return { lockCamera, lockChannel, lockStream, touchChannel, touchCamera, refreshStatus, insertStream, insertChannel }
+  /** To another host or port; streams on its old host go with it. */
+  const moveCamera = Effect.fnUntraced(
+    function*(id: CameraId, to: { readonly host: string; readonly port: number }, nowMs: EpochMs) {
+      const [row] = yield* sql<{ readonly host: string | null }>`SELECT host FROM camera WHERE id = ${id}`
+      yield* sql`UPDATE camera SET host = ${to.host}, port = ${to.port} WHERE id = ${id}`
+      const streams = yield* sql<Pick<StreamRow, "id" | "channel_id" | "source_url">>`
+        SELECT id, channel_id, source_url FROM camera_stream WHERE camera_id = ${id}`
+      for (const stream of streams) {
+        const url = movedSourceUrl(stream.source_url, row?.host ?? "", to.host)
+        if (url === stream.source_url) continue
+        yield* sql`
+          UPDATE camera_stream SET source_url = ${url}, version = version + 1, updated_at = ${new Date(nowMs)}
+          WHERE id = ${stream.id}`
+        yield* touchChannel(stream.channel_id, nowMs)
+      }
+    },
+  )
+  return {
+    lockCamera,
+    lockChannel,
+    lockStream,
+    touchChannel,
+    touchCamera,
+    refreshStatus,
+    insertStream,
+    insertChannel,
+    moveCamera,
+  }
 }
 
 /** A delete that the record slice forbids says so, instead of failing as a broken constraint. */
@@ -158,6 +186,7 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
         if (change.sealedPassword !== undefined) {
           yield* sql`UPDATE camera SET sealed_password = ${change.sealedPassword} WHERE id = ${id}`
         }
+        if (change.endpoint !== undefined) yield* parts.moveCamera(id, change.endpoint, writer.nowMs)
         yield* parts.touchCamera(id, writer.nowMs)
       }),
     ),

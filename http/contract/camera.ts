@@ -18,6 +18,7 @@ import {
   DriverKind,
   DriverUnsupported,
   MediaPath,
+  OtherDevice,
   StillRecorded,
   StreamCreate,
   StreamExists,
@@ -111,12 +112,14 @@ const onCamera = [
     headers: ifMatch,
     payload: CameraUpdate,
     success: versioned(Camera),
-    error: problems(CameraNotFound, VersionConflict),
+    error: problems(CameraNotFound, VersionConflict, InvalidInput, OtherDevice, ...deviceErrors),
   }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
     doc(
       "Update a camera",
       "Replaces; but tags, a user name or a password that are left out stay, and `null` removes the latter two. Channels and " +
-        "streams have operations of their own.",
+        "streams have operations of their own. An ONVIF camera that went to another `host` or `port` is asked there first, and nothing is " +
+        "stored where it does not answer (503 `camera_unreachable`), refuses the credentials (409 `camera_auth_failed`) or is another " +
+        "device by its serial number (409 `other_device`); its streams on the old host go with it.",
     ),
   ),
   HttpApiEndpoint.delete("deleteCamera", `${base}/cameras/:id`, {

@@ -21,6 +21,7 @@ import type { DeviceOptions } from "./options.ts"
 import { servePicture } from "./picture.ts"
 import { ptz } from "./ptz.ts"
 import {
+  escape,
   invalid,
   namespaces,
   type Part,
@@ -89,7 +90,9 @@ const management = (state: State, request: Request): string => {
       return "<tds:Message>Back in a minute</tds:Message>"
     case "GetDeviceInformation":
       return `<tds:Manufacturer>Nightjar</tds:Manufacturer><tds:Model>Simulated &amp; stateful</tds:Model>` +
-        `<tds:FirmwareVersion>1.0</tds:FirmwareVersion><tds:SerialNumber>0001</tds:SerialNumber>` +
+        `<tds:FirmwareVersion>1.0</tds:FirmwareVersion><tds:SerialNumber>${
+          escape(state.options.serialNumber)
+        }</tds:SerialNumber>` +
         `<tds:HardwareId>loopback</tds:HardwareId>`
     case "GetServices":
       if (state.quirks.noServices) throw unsupported(operation)
@@ -254,6 +257,7 @@ export const startDevice = async (options: Partial<DeviceOptions> = {}): Promise
   const state = new State({
     username: "admin",
     password: "swordfish",
+    serialNumber: "0001",
     quirks: {},
     streams: { main: "rtsp://127.0.0.1:554/main", sub: "rtsp://127.0.0.1:554/sub" },
     onEncoder: () => {},

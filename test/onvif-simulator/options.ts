@@ -80,6 +80,7 @@ export const noQuirks: Quirks = {
 export interface DeviceOptions {
   readonly username: string
   readonly password: string
+  readonly serialNumber: string
   readonly quirks: Partial<Quirks>
   /** Where the streams of the two profiles play; the device tells these as its own. */
   readonly streams: { readonly main: string; readonly sub: string }
