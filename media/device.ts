@@ -5,7 +5,7 @@
  * Invariants
  * 1. Every call ends within its time limit, with a typed error if it must; nothing a device sends makes it throw or grow.
  * 2. Credentials go to the host and port that a person gave, never to an address that the device names.
- * 3. One connection to a device at a time; a call is repeated only where it has not reached the device's services.
+ * 3. One connection to a device at a time, and one more where it is listened to; a call is repeated only where it has not reached the device's services.
  */
 import type {
   Capability,
@@ -25,10 +25,11 @@ import type {
   VideoEncoderChange,
   VideoEncoderOptions,
 } from "#schema/camera-device.ts"
+import type { Noticed } from "#schema/camera-event.ts"
 import type { NewPresetTour, PresetTour, PtzConfiguration, PtzNode, TourOperation } from "#schema/camera-ptz.ts"
 import type { DriverKind } from "#schema/camera.ts"
 import type { InvalidInput } from "#schema/problem.ts"
-import { Context, type Effect, type Redacted } from "effect"
+import { Context, type Effect, type Redacted, type Scope } from "effect"
 import type { DeviceConfig } from "./device-config.ts"
 
 export interface DeviceOptions {
@@ -73,6 +74,14 @@ export interface DeviceTours {
   readonly operateTour: (profile: string | null, token: string, operation: TourOperation) => Answer<void>
 }
 
+/** What a device notices, for as long as the scope of it is open. */
+export interface DeviceSubscription {
+  /** What it noticed since the last call; waits up to `waitMs` for something. */
+  readonly pull: (waitMs: number) => Answer<Noticed>
+  /** A device forgets a subscription that is not renewed for two minutes. */
+  readonly renew: Answer<void>
+}
+
 export interface Device {
   readonly information: DeviceInformation
   /** What the device's clock is ahead of ours, in milliseconds. */
@@ -100,8 +109,11 @@ export interface Device {
   readonly setImaging: (source: string, change: ImagingChange) => Answer<ImagingSettings, InvalidInput>
   readonly ptz: DevicePtz
   readonly tours: DeviceTours
+  /** Null: it tells of nothing. A subscription waits on the device: it wants a connection of its own. */
+  readonly events: Effect.Effect<DeviceSubscription, DeviceError, Scope.Scope> | null
   readonly config: DeviceConfig
 }
+
 /** A still picture, whole. */
 export interface DevicePicture {
   readonly contentType: "image/jpeg" | "image/png"

@@ -26,6 +26,7 @@ import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
 import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
+import * as CameraEvents from "#actors/behaviour/camera-event.ts"
 import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
 import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
@@ -175,6 +176,7 @@ const control = (settings: Settings) => {
     RecordEntity.layer,
     ReplayEntity.layer,
     CameraActivation.layer,
+    CameraEvents.layer({ toldPath: `${settings.dataDir}/camera-told.json` }),
     CameraStates.layer,
     RecordStates.layer,
     RecordPurge.layer,

@@ -65,6 +65,31 @@ const camera = Schema.Struct({
   changes: Schema.Int,
 })
 
+/** What a camera noticed by itself. */
+const noticed = Schema.Struct({
+  name: Schema.String,
+  cameraId: CameraId,
+  /** Null: the camera does not tell which of its channels it was, or it was none. */
+  channelId: Schema.NullOr(ChannelId),
+  /** ONVIF's name of what noticed it. */
+  topic: Schema.String,
+  /** The device's own token of the source or the input. */
+  source: Schema.NullOr(Schema.String),
+  /** By the camera's clock, RFC 3339; `time` of the event is when it was heard. */
+  deviceTime: Schema.NullOr(Schema.String),
+  /** What the camera's clock was ahead of ours. */
+  clockOffsetMs: Schema.Int,
+})
+const connection = Schema.Struct({ name: Schema.String, cameraId: CameraId, reason: Schema.String })
+const noticing = (title: string, description: string, severity: Severity = "info") => ({
+  title,
+  description,
+  severity,
+  permission: "camera:read" as const,
+  notify: severity !== "info",
+  data: noticed,
+})
+
 const gap = Schema.Struct({
   recordingId: RecordingId,
   cause: Schema.String,
@@ -113,6 +138,38 @@ export const eventTypes = {
     notify: true,
     data: camera,
   },
+  "camera.connection.lost": {
+    title: "Camera does not answer",
+    description:
+      "What the camera notices is not heard: it does not answer by its own protocol. Its pictures may still come",
+    severity: "warning",
+    permission: "camera:read",
+    notify: false,
+    data: connection,
+  },
+  "camera.connection.restored": {
+    title: "Camera answers again",
+    description: "What the camera notices is heard again",
+    severity: "info",
+    permission: "camera:read",
+    notify: false,
+    data: connection,
+  },
+  "camera.events.limited": {
+    title: "Camera tells too much",
+    description: "The camera told more than is kept of one; `leftOut` of it, since `since`, did not become events",
+    severity: "warning",
+    permission: "camera:read",
+    notify: false,
+    data: Schema.Struct({ name: Schema.String, cameraId: CameraId, leftOut: Schema.Int, since: Schema.String }),
+  },
+  "motion.started": noticing("Motion", "The camera notices motion"),
+  "motion.ended": noticing("Motion ended", "The camera notices no motion any more"),
+  "tamper.started": noticing("Camera tampered with", "The camera is covered, turned away or out of focus", "warning"),
+  "tamper.ended": noticing("Camera no longer tampered with", "The camera sees as it should again"),
+  "input.activated": noticing("Input on", "A digital input of the camera was switched on; `source` is its token"),
+  "input.deactivated": noticing("Input off", "A digital input of the camera was switched off; `source` is its token"),
+  "line.crossed": noticing("Line crossed", "Something crossed a line that was drawn in the camera"),
   "recording.gap.opened": {
     title: "Recording interrupted",
     description: "From here on footage is missing; `cause` says why. What caused it is notified of by its own event",

@@ -14,7 +14,7 @@ import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
 import { type Device, DeviceDrivers } from "#media/device.ts"
 import { DeviceDiscovery } from "#media/discovery.ts"
-import { CameraUnreachable, OnvifOperationUnsupported } from "#schema/camera-device.ts"
+import { CameraUnreachable } from "#schema/camera-device.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import { CameraId } from "#schema/common.ts"
 import { entityId, parseEntityId } from "#schema/ownership.ts"
@@ -22,13 +22,12 @@ import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
 import { configHandlers } from "./camera-config.ts"
-import { makePictures, openPassword } from "./camera-picture.ts"
+import { doorOf, requestTimeoutMs } from "./camera-connect.ts"
+import { makePictures } from "./camera-picture.ts"
 import { makePtzHandlers, type OnDevice } from "./camera-ptz.ts"
 
 /** Shorter than the wait of whoever asks, so that the camera's own word comes first. */
 const handlerLimit = Duration.seconds(12)
-/** Of one request to the device. */
-const requestTimeoutMs = 5_000
 /** Calls that wait for one camera: a pad that repeats its command five times a second for as long as a call may take. */
 const waiting = 64
 /** An entity that nobody asks forgets its connection. */
@@ -51,18 +50,9 @@ const makeConnection = Effect.gen(function*() {
   let held: Held | null = null
 
   const device = Effect.fnUntraced(function*(operation: string) {
-    const row = yield* store.endpoint(id)
-    if (row === null) return yield* new CameraNotFound({ id })
-    const { driver: kind, host, port, sealedPassword, username } = row
-    const driver = drivers[kind]
-    if (driver === null || host === null || port === null) {
-      const detail = `cameras that were added as "${kind}" cannot be asked`
-      return yield* new OnvifOperationUnsupported({ operation, detail })
-    }
-    const key = [host, port, username, sealedPassword].join("\u0000")
+    const { driver, key, options } = yield* doorOf({ store, vault, drivers }, id, operation)
     if (held !== null && held.key === key) return held.device
-    const password = yield* openPassword(vault, id, sealedPassword)
-    const made = yield* driver.connect({ host, port, username, password, requestTimeoutMs })
+    const made = yield* driver.connect(yield* options(requestTimeoutMs))
     held = { key, device: made }
     return made
   })

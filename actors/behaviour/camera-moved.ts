@@ -13,8 +13,8 @@ import type { CameraId } from "#schema/common.ts"
 import { type DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import type { Vault } from "#schema/vault.ts"
 import { Duration, Effect } from "effect"
+import { openPassword } from "./camera-connect.ts"
 import { informationOf } from "./camera-found.ts"
-import { openPassword } from "./camera-picture.ts"
 
 /** Of one call; some five are made, one after the other. */
 const requestTimeoutMs = 5_000

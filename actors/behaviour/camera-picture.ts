@@ -7,13 +7,13 @@
  */
 import type { CameraStore } from "#actors/store/camera.ts"
 import type { DeviceDriver, DevicePicture } from "#media/device.ts"
-import { cameraSecret } from "#schema/camera-change.ts"
-import { CameraAuthFailed, type DeviceError, OnvifOperationUnsupported } from "#schema/camera-device.ts"
-import { CameraNotFound, type DriverKind } from "#schema/camera.ts"
+import type { DeviceError } from "#schema/camera-device.ts"
+import type { CameraNotFound, DriverKind } from "#schema/camera.ts"
 import type { CameraId } from "#schema/common.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { Vault } from "#schema/vault.ts"
 import { Cache, Duration, Effect, Exit, Semaphore } from "effect"
+import { doorOf } from "./camera-connect.ts"
 
 const freshness = Duration.seconds(1)
 /** Pictures of ordinary cameras have half a megabyte; sixteen of the largest have 128 MiB. */
@@ -32,26 +32,12 @@ interface Parts {
   readonly uriOf: (id: CameraId, profile: string | null) => Effect.Effect<string, Failure>
 }
 
-/** The password as it was sealed for this camera. */
-export const openPassword = (vault: Vault["Service"], id: CameraId, sealed: string | null) =>
-  sealed === null ?
-    Effect.succeed(null) :
-    vault.open(cameraSecret(id), sealed).pipe(Effect.catchTag("VaultError", () =>
-      Effect.fail(new CameraAuthFailed({ detail: "its password cannot be opened; set it anew" }))))
-
 export const makePictures = Effect.fnUntraced(function*({ drivers, store, uriOf, vault }: Parts) {
   const permits = yield* Semaphore.make(fetches)
   const fetchPicture = Effect.fnUntraced(function*(id: CameraId, profile: string | null) {
     const uri = yield* uriOf(id, profile)
-    const row = yield* store.endpoint(id)
-    if (row === null) return yield* new CameraNotFound({ id })
-    const { driver: kind, host, port, sealedPassword, username } = row
-    const driver = drivers[kind]
-    if (driver === null || host === null || port === null) {
-      return yield* new OnvifOperationUnsupported({ operation: "a snapshot", detail: "it cannot be asked" })
-    }
-    const password = yield* openPassword(vault, id, sealedPassword)
-    return yield* driver.picture({ host, port, username, password, requestTimeoutMs }, uri)
+    const { driver, options } = yield* doorOf({ drivers, store, vault }, id, "a snapshot")
+    return yield* driver.picture(yield* options(requestTimeoutMs), uri)
   })
   const cache = yield* Cache.makeWith((key: string): Effect.Effect<DevicePicture, Failure> => {
     const [id, profile] = JSON.parse(key) as [CameraId, string | null]

@@ -153,6 +153,15 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
           c.name AS "cameraName", h.name AS "channelName"
         FROM camera_stream s JOIN camera_channel h ON h.id = s.channel_id JOIN camera c ON c.id = h.camera_id
         WHERE ${captured(scope)} ORDER BY s.id`),
+    listened: (slots: ReadonlyArray<Slot>) =>
+      answered(sql<{ readonly id: CameraId; readonly version: number }>`
+        SELECT id, version FROM camera
+        WHERE slot IN ${sql.in(slots)} AND enabled AND host IS NOT NULL
+          AND NOT EXISTS (
+            SELECT 1 FROM camera_capability c
+            WHERE c.camera_id = camera.id AND c.channel_id IS NULL AND c.name = 'events' AND c.supported = 'no'
+          )
+        ORDER BY id`),
     versions: (slots: ReadonlyArray<Slot>) =>
       answered(sql<{ readonly id: CameraId; readonly slot: Slot; readonly version: number }>`
         SELECT id, slot, version FROM camera WHERE slot IN ${sql.in(slots)} ORDER BY id`),

@@ -114,6 +114,10 @@ export class CameraStore extends Context.Service<CameraStore, {
   readonly captures: (
     of: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId },
   ) => Read<ReadonlyArray<CaptureRow>>
+  /** Cameras of these slots that are switched on and have a protocol of their own, but for those whose events nobody wants. */
+  readonly listened: (
+    slots: ReadonlyArray<Slot>,
+  ) => Read<ReadonlyArray<{ readonly id: CameraId; readonly version: number }>>
   /** Cameras of these slots with their versions. */
   readonly versions: (
     slots: ReadonlyArray<Slot>,

@@ -37,6 +37,18 @@ export interface OnvifCall<S extends Schema.Codec<unknown, unknown>> {
   readonly reply: S
   /** Before the clock is known; never signed. */
   readonly unsigned?: boolean
+  /** Of the request's element, where not that of the service. */
+  readonly namespace?: string
+  /** Where not that of the service. */
+  readonly path?: string
+  /** As WS-Addressing has it, where not namespace and operation. */
+  readonly action?: string
+  /** More elements for the header, as XML. */
+  readonly header?: string
+  /** How much longer than the time limit the device may take, in milliseconds. */
+  readonly waitMs?: number
+  /** Told the whole reply before it is read. */
+  readonly heard?: (reply: string) => void
 }
 
 export interface OnvifClient {
@@ -145,7 +157,7 @@ const faultError = (
 }
 
 const answerOf = <S extends Schema.Codec<unknown, unknown>>(
-  { operation, reply }: OnvifCall<S>,
+  { heard, operation, reply }: OnvifCall<S>,
   { status, text }: HttpReply,
 ): Effect.Effect<S["Type"], DeviceError> =>
   Effect.gen(function*() {
@@ -156,6 +168,7 @@ const answerOf = <S extends Schema.Codec<unknown, unknown>>(
     }
     const message = yield* Effect.mapError(read(text), (error) =>
       status === 200 ? error : unreachable("protocol", `it answered ${status}`))
+    heard?.(text)
     if ("fault" in message) {
       return yield* faultError(operation, message.fault)
     }
@@ -178,12 +191,13 @@ export const makeClient = Effect.fnUntraced(function*(options: DeviceOptions) {
   let clockOffsetMs = 0
 
   const exchange = Effect.fnUntraced(function*(call: OnvifCall<Schema.Codec<unknown, unknown>>, path: string) {
-    const { body = "", operation, service } = call
-    const namespace = namespaceOf(service)
+    const { body = "", header: more = "", namespace = namespaceOf(call.service), operation } = call
     const nowMs = yield* Clock.currentTimeMillis
     const header = credentials === null || call.unsigned === true ? "" : security(credentials, nowMs + clockOffsetMs)
-    const text = envelope(header, `<${operation} xmlns="${namespace}">${body}</${operation}>`)
-    const headers = { "content-type": `application/soap+xml; charset=utf-8; action="${namespace}/${operation}"` }
+    const text = envelope(header + more, `<${operation} xmlns="${namespace}">${body}</${operation}>`)
+    const headers = {
+      "content-type": `application/soap+xml; charset=utf-8; action="${call.action ?? `${namespace}/${operation}`}"`,
+    }
     const first = yield* post(options, path, headers, text)
     if (first.status !== 401 || credentials === null) return first
     const challenge = strongest(parseChallenges(first.challenges))
@@ -201,16 +215,17 @@ export const makeClient = Effect.fnUntraced(function*(options: DeviceOptions) {
     call: (call) =>
       Effect.gen(function*() {
         const path = paths.get(call.service)
+        // Who names no service is not asked at another path either.
         if (path === undefined) {
           return yield* new OnvifOperationUnsupported({
             operation: call.operation,
             detail: `it names no ${call.service} service`,
           })
         }
-        return yield* answerOf(call, yield* exchange(call, path))
+        return yield* answerOf(call, yield* exchange(call, call.path ?? path))
       }).pipe(
         Effect.timeoutOrElse({
-          duration: options.requestTimeoutMs,
+          duration: options.requestTimeoutMs + (call.waitMs ?? 0),
           orElse: () => Effect.fail(unreachable("timeout", `it did not answer within ${options.requestTimeoutMs} ms`)),
         }),
         Semaphore.withPermit(permit),

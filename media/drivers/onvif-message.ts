@@ -36,6 +36,7 @@ const namespaces = {
   media2: "http://www.onvif.org/ver20/media/wsdl",
   ptz: "http://www.onvif.org/ver20/ptz/wsdl",
   imaging: "http://www.onvif.org/ver20/imaging/wsdl",
+  events: "http://www.onvif.org/ver10/events/wsdl",
 } as const
 export type ServiceName = keyof typeof namespaces
 export const namespaceOf = (service: ServiceName): string => namespaces[service]

@@ -13,6 +13,7 @@ import type { Device, DeviceDriver, DeviceOptions } from "../device.ts"
 import { makeClient, type OnvifClient } from "./onvif-client.ts"
 import { onvifConfig } from "./onvif-config.ts"
 import { onvifDevice, readClock } from "./onvif-device.ts"
+import { onvifEvents } from "./onvif-event.ts"
 import { onvifMedia } from "./onvif-media.ts"
 import { type ServiceName, serviceOf } from "./onvif-message.ts"
 import { fetchPicture } from "./onvif-picture.ts"
@@ -53,7 +54,7 @@ const findServices = Effect.fnUntraced(function*(client: OnvifClient) {
     for (const { namespace, XAddr } of listed) {
       const service = serviceOf(namespace.trim())
       if (service !== null && service !== "device") use(service, XAddr)
-      const other = /\/ver\d\d\/(events|analytics)\/wsdl$/.exec(namespace.trim())?.[1]
+      const other = /\/ver\d\d\/(analytics)\/wsdl$/.exec(namespace.trim())?.[1]
       if (other !== undefined) found.add(other)
     }
     return { by: "GetServices", services: found } satisfies Named
@@ -64,14 +65,16 @@ const findServices = Effect.fnUntraced(function*(client: OnvifClient) {
     body: "<Category>All</Category>",
     reply: capabilitiesShape,
   })
-  for (const [name, service] of [["media", "media"], ["PTZ", "ptz"], ["imaging", "imaging"]] as const) {
+  for (
+    const [name, service] of [["media", "media"], ["PTZ", "ptz"], ["imaging", "imaging"], [
+      "events",
+      "events",
+    ]] as const
+  ) {
     const part = capabilities[name]
     if (part !== undefined && part !== "") use(service, part.XAddr)
   }
-  for (const name of ["events", "analytics"] as const) {
-    const part = capabilities[name]
-    if (part !== undefined && part !== "") found.add(name)
-  }
+  if (capabilities.analytics !== undefined && capabilities.analytics !== "") found.add("analytics")
   return { by: "GetCapabilities", services: found } satisfies Named
 })
 
@@ -154,6 +157,7 @@ const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Ef
     ptz: onvifPtz(client, media.profiles),
     tours: onvifTours(client, media.profiles),
     config: onvifConfig(client, options.host, media2 === "yes"),
+    events: named.services.has("events") ? onvifEvents(client) : null,
   }
 })
 

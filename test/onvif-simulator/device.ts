@@ -14,6 +14,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { events, pullPointOf, pullWaitMs } from "./events.ts"
 import { imaging } from "./imaging.ts"
 import { media1, media2 } from "./media.ts"
 import { network } from "./network.ts"
@@ -36,13 +37,14 @@ import { State } from "./state.ts"
 
 /** A signature may be so far from the device's clock. */
 const freshMs = 5_000
-const prefixes = { device: "tds", media: "trt", media2: "tr2", ptz: "tptz", imaging: "timg" } as const
+const prefixes = { device: "tds", media: "trt", media2: "tr2", ptz: "tptz", imaging: "timg", events: "tev" } as const
 const paths: Readonly<Record<string, Service>> = {
   "/onvif/device_service": "device",
   "/onvif/media": "media",
   "/onvif/media2": "media2",
   "/onvif/ptz": "ptz",
   "/onvif/imaging": "imaging",
+  "/onvif/events": "events",
 }
 
 const offered = (state: State): ReadonlyArray<Service> => [
@@ -51,6 +53,7 @@ const offered = (state: State): ReadonlyArray<Service> => [
   ...(state.quirks.media1Only ? [] : ["media2" as const]),
   ...(state.quirks.noPtz ? [] : ["ptz" as const]),
   ...(state.quirks.noImaging ? [] : ["imaging" as const]),
+  ...(state.quirks.noEvents ? [] : ["events" as const]),
 ]
 const addressOf = (state: State, service: Service): string => {
   const url = new URL(Object.entries(paths).find(([, name]) => name === service)![0], state.base)
@@ -115,7 +118,7 @@ const management = (state: State, request: Request): string => {
   }
 }
 
-const services = { device: management, media: media1, media2, ptz, imaging } as const
+const services = { events, device: management, media: media1, media2, ptz, imaging } as const
 
 /** Nonces that were seen, of UsernameTokens and of HTTP Digest. */
 class Guard {
@@ -198,7 +201,7 @@ const answer = (
   text: string,
 ): { status: number; body: string } => {
   try {
-    const service = paths[message.url ?? ""]
+    const service = paths[(message.url ?? "").replace(/\/subscription\/\d+$/, "")]
     const request = readRequest(text)
     if (service === undefined || !offered(state).includes(service)) return { status: 404, body: "" }
     if (request === null) throw new SoapFault(400, ["WellFormed"], "Not well formed")
@@ -211,7 +214,7 @@ const answer = (
     }
     if (state.quirks.lacks.includes(request.operation)) throw unsupported(request.operation)
     if (state.quirks.refuses.includes(request.operation)) throw invalid("ConfigModify", "Not now")
-    const body = services[service](state, request)
+    const body = services[service](state, request, message.url ?? "")
     state.done.push(request.operation)
     const name = `${prefixes[service]}:${request.operation}Response`
     return { status: 200, body: twisted(state, reply(`<${name}>${body}</${name}>`)) }
@@ -253,7 +256,11 @@ const closed = (server: Server): Promise<void> =>
     server.closeAllConnections()
   })
 
-export const startDevice = async (options: Partial<DeviceOptions> = {}): Promise<SimulatedDevice> => {
+/** `port`: where not any that is free, as after a restart. */
+export const startDevice = async (
+  options: Partial<DeviceOptions> = {},
+  { port: asked = 0 }: { readonly port?: number } = {},
+): Promise<SimulatedDevice> => {
   const state = new State({
     username: "admin",
     password: "swordfish",
@@ -279,8 +286,13 @@ export const startDevice = async (options: Partial<DeviceOptions> = {}): Promise
         return
       }
       const { slowMs } = state.quirks
-      if (slowMs === 0) respond(state, guard, message, response, text)
-      else setTimeout(() => respond(state, guard, message, response, text), slowMs)
+      const now = () => respond(state, guard, message, response, text)
+      const request = readRequest(text)
+      const waitMs = request === null ? null : pullWaitMs(state, request)
+      if (request !== null && waitMs !== null) {
+        state.events.wait(pullPointOf(message.url ?? "", request.header), waitMs, now)
+      } else if (slowMs === 0) now()
+      else setTimeout(now, slowMs)
     })
   })
   server.on("connection", (socket) => {
@@ -290,7 +302,7 @@ export const startDevice = async (options: Partial<DeviceOptions> = {}): Promise
       connections -= 1
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  await new Promise<void>((resolve) => server.listen(asked, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
   state.base = `http://127.0.0.1:${port}`
   return { state, host: "127.0.0.1", port, heard, mostConnections: () => most, close: () => closed(server) }

@@ -22,6 +22,14 @@ export interface Quirks {
   /** A tour is made, but its spots are refused. */
   refusesSpots: boolean
   noImaging: boolean
+  /** It notices nothing, and says so. */
+  noEvents: boolean
+  /** Every pull tells all properties again, as if they had changed. */
+  repeatsEvents: boolean
+  /** Pulls are answered at once. */
+  doesNotWait: boolean
+  /** Subscriptions have one address, and are told apart by a reference parameter. */
+  subscriptionInHeader: boolean
   /** Waits so long before it answers. */
   slowMs: number
   /** Replies go on to so many bytes. */
@@ -61,6 +69,10 @@ export const noQuirks: Quirks = {
   noTours: false,
   refusesSpots: false,
   noImaging: false,
+  noEvents: false,
+  repeatsEvents: false,
+  doesNotWait: false,
+  subscriptionInHeader: false,
   slowMs: 0,
   hugeBytes: 0,
   brokenXml: false,

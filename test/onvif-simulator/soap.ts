@@ -83,13 +83,15 @@ export const namespaces = {
   media2: "http://www.onvif.org/ver20/media/wsdl",
   ptz: "http://www.onvif.org/ver20/ptz/wsdl",
   imaging: "http://www.onvif.org/ver20/imaging/wsdl",
+  events: "http://www.onvif.org/ver10/events/wsdl",
 } as const
 export type Service = keyof typeof namespaces
 
 export const reply = (body: string): string =>
   `<?xml version="1.0" encoding="UTF-8"?><env:Envelope xmlns:env="http://www.w3.org/2003/05/soap-envelope" ` +
   `xmlns:tt="http://www.onvif.org/ver10/schema" xmlns:tds="${namespaces.device}" xmlns:trt="${namespaces.media}" ` +
-  `xmlns:tr2="${namespaces.media2}" xmlns:tptz="${namespaces.ptz}" xmlns:timg="${namespaces.imaging}" xmlns:ter="http://www.onvif.org/ver10/error">` +
+  `xmlns:tr2="${namespaces.media2}" xmlns:tptz="${namespaces.ptz}" xmlns:timg="${namespaces.imaging}" xmlns:tev="${namespaces.events}" ` +
+  `xmlns:wsnt="http://docs.oasis-open.org/wsn/b-2" xmlns:wsa="http://www.w3.org/2005/08/addressing" xmlns:ter="http://www.onvif.org/ver10/error">` +
   `<env:Body>${body}</env:Body></env:Envelope>`
 
 /** Core Specification, section 5.8.2. */

@@ -5,6 +5,7 @@
  * 1. A change by one request is seen by the next; nothing is remembered elsewhere.
  */
 import { Configuration } from "./configuration.ts"
+import { Events } from "./events.ts"
 import { type DeviceOptions, type Encoder, noQuirks, type Quirks } from "./options.ts"
 
 export interface Position {
@@ -71,6 +72,7 @@ export class State {
   movingUntilMs = 0
   readonly presets: Array<Preset> = []
   presetCount = 0
+  readonly events = new Events()
   readonly tours: Array<Tour> = []
   tourCount = 0
   readonly limits: Limits = { panTilt: [-0.5, 0.5], zoom: [0, 0.5] }
