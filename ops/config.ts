@@ -216,6 +216,12 @@ const settings = {
     integer(1, 1024, "MiB"),
     "Most footage of one stream that waits for a slow disk",
   ),
+  ptzHoldSeconds: setting(
+    "NIGHTJAR_PTZ_HOLD_SECONDS",
+    "10",
+    integer(1, 3600, "seconds"),
+    "How long a camera is kept for whoever moved it last",
+  ),
   eventDays: setting("NIGHTJAR_EVENT_DAYS", "90", integer(1, 3650, "days"), "How long events are kept"),
   eventCount: setting(
     "NIGHTJAR_EVENT_COUNT",

@@ -172,7 +172,7 @@ const control = (settings: Settings) => {
   const background = Layer.mergeAll(
     EventSources.stopping(settings.nodeName),
     CameraEntity.layer,
-    CameraDevice.entityLayer,
+    CameraDevice.entityLayer({ holdMs: settings.ptzHoldSeconds * 1000 }),
     RecordEntity.layer,
     ReplayEntity.layer,
     CameraActivation.layer,

@@ -56,7 +56,7 @@ const camera = Effect.gen(function*() {
   const handlers = yield* makePtzHandlers((_operation, work) => work({ ptz } as unknown as Device), {
     hasEnded: (id) => Effect.sync(() => ended.has(id)),
     untilEnded: (id) => Deferred.await(endings.get(id)!),
-  }).pipe(Effect.provideService(Scope.Scope, scope))
+  }, { holdMs: idleMs, limit: "12 seconds" }).pipe(Effect.provideService(Scope.Scope, scope))
   const ask = (name: keyof typeof handlers, payload: object) =>
     (handlers[name] as unknown as (asked: Asked) => Effect.Effect<unknown, { readonly _tag: string }>)({
       payload: { profile: null, speed: {}, name: "a", token: null, ...payload },

@@ -320,7 +320,7 @@ it.live(
   () =>
     Effect.gen(function*() {
       const device = yield* simulatedCamera
-      const { base } = yield* wholeNode()
+      const { base } = yield* wholeNode({ NIGHTJAR_PTZ_HOLD_SECONDS: "2" })
       const api = yield* client(base)
       const input = {
         name: "Yard",

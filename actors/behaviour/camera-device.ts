@@ -73,9 +73,14 @@ const makeConnection = Effect.gen(function*() {
   return { on, config: configHandlers(on, store, id) }
 })
 
-const makeHandlers = Effect.gen(function*() {
+export interface CameraDeviceOptions {
+  /** How long a camera is kept for whoever moved it last. */
+  readonly holdMs: number
+}
+
+const makeHandlers = Effect.fnUntraced(function*({ holdMs }: CameraDeviceOptions) {
   const { config, on } = yield* makeConnection
-  const ptz = yield* makePtzHandlers(on, yield* AccessTokens)
+  const ptz = yield* makePtzHandlers(on, yield* AccessTokens, { holdMs, limit: handlerLimit })
   return CameraDeviceActor.of({
     Capabilities: () => on("capabilities", (device) => device.capabilities),
     Profiles: () => on("profiles", (device) => device.profiles),
@@ -96,12 +101,13 @@ const makeHandlers = Effect.gen(function*() {
 })
 
 /** Calls of one camera run side by side; the driver lets them to the device one by one. */
-export const entityLayer = CameraDeviceActor.toLayer(makeHandlers, {
-  maxIdleTime: idleTime,
-  concurrency: waiting,
-  mailboxCapacity: waiting,
-  disableFatalDefects: true,
-})
+export const entityLayer = (options: CameraDeviceOptions) =>
+  CameraDeviceActor.toLayer(makeHandlers(options), {
+    maxIdleTime: idleTime,
+    concurrency: waiting,
+    mailboxCapacity: waiting,
+    disableFatalDefects: true,
+  })
 
 const make = Effect.gen(function*() {
   const [store, vault, drivers] = yield* Effect.all([CameraStore, Vault, DeviceDrivers])

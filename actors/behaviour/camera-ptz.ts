@@ -25,17 +25,11 @@ export type OnDevice = <A, E extends { readonly _tag: string }>(
   work: (device: Device) => Effect.Effect<A, E>,
 ) => Effect.Effect<A, E | DeviceError | CameraNotFound | DependencyUnavailable>
 
-export interface MovingOptions {
+interface MovingOptions {
   /** How long a camera is kept for whoever moved it last. */
-  readonly idleMs: number
-  readonly limit: Duration.Duration
-}
-
-export const movingDefaults: MovingOptions = {
-  // Long enough to look where it went, and short enough to wait for.
-  idleMs: 10_000,
-  // That of the entity's handlers, for the wait for one's turn besides.
-  limit: Duration.seconds(12),
+  readonly holdMs: number
+  /** Of one command, its wait for its turn included. */
+  readonly limit: Duration.Input
 }
 
 /** A stop that did not arrive is sent again, so often: it does no harm twice. */
@@ -108,7 +102,7 @@ interface Effects {
 }
 
 const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Sessions, options: MovingOptions) {
-  const hold = new PtzHold(options.idleMs)
+  const hold = new PtzHold(options.holdMs)
   const turn = yield* Semaphore.make(1)
   const watch = yield* makeWatch(on, turn, sessions)
 
@@ -159,49 +153,47 @@ const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Session
 })
 
 /** Handlers of one camera's messages about PTZ. */
-export const makePtzHandlers = Effect.fnUntraced(
-  function*(on: OnDevice, sessions: Sessions, options: MovingOptions = movingDefaults) {
-    const { command, holder } = yield* makeCommands(on, sessions, options)
-    const still = { move: null }
-    return {
-      MoveContinuous: ({ payload: { by, profile, speed, timeoutMs } }) =>
-        command(by, "moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs), {
-          move: { profile, sessionId: by.sessionId, timeoutMs },
-        }),
-      MoveAbsolute: ({ payload: { by, position, profile, speed } }) =>
-        command(by, "moving", ({ ptz }) => ptz.moveAbsolute(profile, position, speed), still),
-      MoveRelative: ({ payload: { by, profile, speed, translation } }) =>
-        command(by, "moving", ({ ptz }) => ptz.moveRelative(profile, translation, speed), still),
-      StopMoving: ({ payload: { by, profile } }) => command(by, "moving", ({ ptz }) => ptz.stop(profile), still),
-      Status: ({ payload: { profile } }) =>
-        Effect.gen(function*() {
-          const status = yield* on("moving", ({ ptz }) => ptz.status(profile))
-          const held = yield* holder
-          return {
-            ...status,
-            holder: held === null ? null : { username: held.username, priority: held.priority, until: held.until },
-          }
-        }),
-      Presets: ({ payload: { profile } }) => on("presets", ({ ptz }) => ptz.presets(profile)),
-      SetPreset: ({ payload: { by, name, profile, token } }) =>
-        command(by, "presets", ({ ptz }) => ptz.setPreset(profile, name, token)),
-      RemovePreset: ({ payload: { by, profile, token } }) =>
-        command(by, "presets", ({ ptz }) => ptz.removePreset(profile, token)),
-      GotoPreset: ({ payload: { by, profile, token } }) =>
-        command(by, "presets", ({ ptz }) => ptz.gotoPreset(profile, token), still),
-      SetHome: ({ payload: { by, profile } }) => command(by, "a home position", ({ ptz }) => ptz.setHome(profile)),
-      GotoHome: ({ payload: { by, profile } }) =>
-        command(by, "a home position", ({ ptz }) => ptz.gotoHome(profile), still),
-      PtzNodes: () => on("moving", ({ tours }) => tours.nodes),
-      PtzConfigurations: () => on("moving", ({ tours }) => tours.configurations),
-      ResetPtz: ({ payload: { by, forget, profile } }) => command(by, "moving", resetting(profile, forget), still),
-      Tours: ({ payload: { profile } }) => on("tours", ({ tours }) => tours.tours(profile)),
-      CreateTour: ({ payload: { by, profile, tour } }) =>
-        command(by, "tours", ({ tours }) => tours.createTour(profile, tour)),
-      RemoveTour: ({ payload: { by, profile, token } }) =>
-        command(by, "tours", ({ tours }) => tours.removeTour(profile, token)),
-      OperateTour: ({ payload: { by, operation, profile, token } }) =>
-        command(by, "tours", ({ tours }) => tours.operateTour(profile, token, operation), still),
-    } satisfies Entity.HandlersFrom<(typeof ptzMessages)[number]>
-  },
-)
+export const makePtzHandlers = Effect.fnUntraced(function*(on: OnDevice, sessions: Sessions, options: MovingOptions) {
+  const { command, holder } = yield* makeCommands(on, sessions, options)
+  const still = { move: null }
+  return {
+    MoveContinuous: ({ payload: { by, profile, speed, timeoutMs } }) =>
+      command(by, "moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs), {
+        move: { profile, sessionId: by.sessionId, timeoutMs },
+      }),
+    MoveAbsolute: ({ payload: { by, position, profile, speed } }) =>
+      command(by, "moving", ({ ptz }) => ptz.moveAbsolute(profile, position, speed), still),
+    MoveRelative: ({ payload: { by, profile, speed, translation } }) =>
+      command(by, "moving", ({ ptz }) => ptz.moveRelative(profile, translation, speed), still),
+    StopMoving: ({ payload: { by, profile } }) => command(by, "moving", ({ ptz }) => ptz.stop(profile), still),
+    Status: ({ payload: { profile } }) =>
+      Effect.gen(function*() {
+        const status = yield* on("moving", ({ ptz }) => ptz.status(profile))
+        const held = yield* holder
+        return {
+          ...status,
+          holder: held === null ? null : { username: held.username, priority: held.priority, until: held.until },
+        }
+      }),
+    Presets: ({ payload: { profile } }) => on("presets", ({ ptz }) => ptz.presets(profile)),
+    SetPreset: ({ payload: { by, name, profile, token } }) =>
+      command(by, "presets", ({ ptz }) => ptz.setPreset(profile, name, token)),
+    RemovePreset: ({ payload: { by, profile, token } }) =>
+      command(by, "presets", ({ ptz }) => ptz.removePreset(profile, token)),
+    GotoPreset: ({ payload: { by, profile, token } }) =>
+      command(by, "presets", ({ ptz }) => ptz.gotoPreset(profile, token), still),
+    SetHome: ({ payload: { by, profile } }) => command(by, "a home position", ({ ptz }) => ptz.setHome(profile)),
+    GotoHome: ({ payload: { by, profile } }) =>
+      command(by, "a home position", ({ ptz }) => ptz.gotoHome(profile), still),
+    PtzNodes: () => on("moving", ({ tours }) => tours.nodes),
+    PtzConfigurations: () => on("moving", ({ tours }) => tours.configurations),
+    ResetPtz: ({ payload: { by, forget, profile } }) => command(by, "moving", resetting(profile, forget), still),
+    Tours: ({ payload: { profile } }) => on("tours", ({ tours }) => tours.tours(profile)),
+    CreateTour: ({ payload: { by, profile, tour } }) =>
+      command(by, "tours", ({ tours }) => tours.createTour(profile, tour)),
+    RemoveTour: ({ payload: { by, profile, token } }) =>
+      command(by, "tours", ({ tours }) => tours.removeTour(profile, token)),
+    OperateTour: ({ payload: { by, operation, profile, token } }) =>
+      command(by, "tours", ({ tours }) => tours.operateTour(profile, token, operation), still),
+  } satisfies Entity.HandlersFrom<(typeof ptzMessages)[number]>
+})
