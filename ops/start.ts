@@ -85,6 +85,7 @@ import * as Stills from "#media/still/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import * as WebRtc from "#media/webrtc/live.ts"
+import * as WebRtcViewers from "#media/webrtc/viewers.ts"
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
 import { Console, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { HttpServer } from "effect/http"
@@ -111,21 +112,22 @@ const storage = (settings: Settings) =>
     queueBytes: settings.writeQueueMiB << 20,
   })
 
-const webRtc = (settings: Settings) =>
-  WebRtc.layer({
-    interfaces: settings.webrtcInterfaces,
-    httpHost: settings.httpHost,
-    ports: settings.webrtcPorts,
-    additionalHosts: settings.webrtcAdditionalHosts,
-    iceServers: settings.iceServers,
-  })
-
 /** (a) what captures and stores; needs no database. */
 const recorder = (settings: Settings) =>
   Layer.mergeAll(
     EventSources.layer({ nodeName: settings.nodeName, toldPath: `${settings.dataDir}/told.json` }),
     Stills.layer(),
-  ).pipe(Layer.provideMerge(capture(settings)), Layer.provideMerge(webRtc(settings)))
+    WebRtcViewers.layer,
+  ).pipe(
+    Layer.provideMerge(capture(settings)),
+    Layer.provideMerge(WebRtc.layer({
+      interfaces: settings.webrtcInterfaces,
+      httpHost: settings.httpHost,
+      ports: settings.webrtcPorts,
+      additionalHosts: settings.webrtcAdditionalHosts,
+      iceServers: settings.iceServers,
+    })),
+  )
 
 const capture = (settings: Settings) =>
   Layer.unwrap(Effect.map(Publishers, (publishers) =>

@@ -214,7 +214,10 @@ export const MediaPath = Schema.Struct({
   streamId: StreamId,
   /** Name of the stream at the media doors. */
   path: Schema.String,
+  /** Live by WebRTC: WHEP, with the token as bearer. */
   whepUrl: Schema.NullOr(Schema.String),
+  /** What of the stream it cannot offer, and why; null: nothing, as far as is known before it was seen. */
+  whepLimit: Schema.NullOr(Schema.String),
   /** Newest recorded footage by HLS; null where the stream is not recorded. */
   hlsUrl: Schema.NullOr(Schema.String),
   rtspUrl: Schema.NullOr(Schema.String),

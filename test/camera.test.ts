@@ -181,6 +181,7 @@ describe("stream tokens", () => {
         streamId,
         hlsUrl: opened.uri,
         whepUrl: null,
+        whepLimit: null,
         rtspUrl: null,
         expiresAt: 1_700_000_300_000,
       })

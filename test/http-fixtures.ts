@@ -25,6 +25,8 @@ import { Hls } from "#media/hls.ts"
 import { LiveHls } from "#media/live-hls.ts"
 import { RtspServer } from "#media/rtsp-server.ts"
 import { Stills } from "#media/still.ts"
+import { WebRtcViewers } from "#media/webrtc-viewers.ts"
+import { WebRtc } from "#media/webrtc.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { UserId } from "#schema/common.ts"
@@ -146,6 +148,8 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Hls),
   unaskedService(LiveHls),
   unaskedService(Stills),
+  unaskedService(WebRtc),
+  unaskedService(WebRtcViewers),
   noRtsp,
   unaskedService(EventLog),
   unaskedService(Notifications),

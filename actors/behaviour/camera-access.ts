@@ -16,6 +16,7 @@ import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { soundRefusal } from "#media/live-hls.ts"
+import { watchLimit } from "#media/webrtc-viewers.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
 import { type EpochMs, StreamId, UserId } from "#schema/common.ts"
 import { decide, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
@@ -82,6 +83,7 @@ const make = Effect.gen(function*() {
         whepUrl: null,
         hlsUrl,
         rtspUrl: null,
+        whepLimit: watchLimit(stream.codec, stream.audioCodec),
         liveHlsLimit: soundRefusal(stream.audioCodec),
         ...yield* issue(id, who),
       }

@@ -18,6 +18,7 @@ import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraMobileGroup } from "./camera-mobile.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
+import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { HealthGroup } from "./health.ts"
@@ -48,6 +49,7 @@ const groups = nightjar
   .add(CameraMobileGroup)
   .add(CameraProxyGroup)
   .add(CameraLiveGroup)
+  .add(CameraWebRtcGroup)
   .add(CameraDeviceGroup)
   .add(CameraPtzGroup)
   .add(CameraConfigGroup)

@@ -203,7 +203,8 @@ const mediaPathDoc =
   "`hlsUrl` plays the newest stored footage, some seconds behind live; it is null where the stream is not " +
   "recorded, nothing is stored yet, or the caller may not replay. `rtspUrl` is live, by RTSP over TCP or UDP, on the host that " +
   "was asked; null while nothing listens there. `liveHlsUrl` is live by low-latency HLS, for players in browsers and elsewhere; " +
-  "`liveHlsLimit` tells what it leaves out; `snapshotUrl` is the newest picture. `whepUrl` is null: this version has no WebRTC yet. The token opens this stream for " +
+  "`liveHlsLimit` tells what it leaves out; `snapshotUrl` is the newest picture. `whepUrl` is live by WebRTC (WHEP, the token as " +
+  "bearer); null while nothing listens for it; `whepLimit` tells what it cannot offer. The token opens this stream for " +
   "the caller's session, for five minutes; whoever reads by then reads on until that session ends or the user may not watch any more."
 
 const onStream = [

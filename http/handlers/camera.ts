@@ -1,6 +1,7 @@
 /** Handlers of the camera group: from the contract to {@link Cameras} and {@link StreamAccess}, and nothing else. */
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { RtspServer } from "#media/rtsp-server.ts"
+import { WebRtc } from "#media/webrtc.ts"
 import { type CameraFilter, CameraNotFound, type MediaPath, seenWithin } from "#schema/camera.ts"
 import type { CameraId } from "#schema/common.ts"
 import { reach } from "#schema/permission.ts"
@@ -8,6 +9,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { liveHlsUrl, snapshotUrl } from "../contract/camera-live.ts"
+import { whepPath } from "../contract/camera-webrtc.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 
@@ -31,6 +33,7 @@ export const CameraHandlers = HttpApiBuilder.group(
     const cameras = yield* Cameras
     const streams = yield* StreamAccess
     const rtsp = yield* RtspServer
+    const webRtc = yield* WebRtc
     const reached = Effect.map(CurrentPrincipal, (who) => reach(who, "camera:read"))
     const list = (filter: CameraFilter, query: Parameters<typeof pageRequest>[0]) =>
       Effect.flatMap(reached, (within) => cameras.list(filter, pageRequest(query), within))
@@ -102,6 +105,7 @@ export const CameraHandlers = HttpApiBuilder.group(
             rtspUrl: rtspUrl(request.headers["host"], rtsp.port(), path),
             liveHlsUrl: liveHlsUrl(path.streamId, path.token),
             snapshotUrl: snapshotUrl(path.streamId),
+            whepUrl: webRtc.config().port === null ? null : whepPath(path.streamId),
           }),
         ))
       .handle("refreshStreamToken", ({ params }) =>

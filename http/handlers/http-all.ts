@@ -12,6 +12,7 @@ import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraMobileHandlers } from "./camera-mobile.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
+import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -40,6 +41,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraMobileHandlers,
   CameraProxyHandlers,
   CameraLiveHandlers,
+  CameraWebRtcHandlers,
   CameraDeviceHandlers,
   CameraPtzHandlers,
   CameraConfigHandlers,

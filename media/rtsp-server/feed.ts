@@ -148,6 +148,9 @@ export class Feed {
   stale = false
   /** Grows when the parameters change. */
   version = 0
+  /** Pictures come in another order than they are shown in (B-frames). */
+  reordered = false
+  private shownTicks = Number.NEGATIVE_INFINITY
 
   constructor(streamId: StreamId, sinceMs: number, numbers: Numbers) {
     this.streamId = streamId
@@ -192,6 +195,11 @@ export class Feed {
     }
   }
 
+  /** The current group of pictures once more. */
+  again(outlet: Outlet): void {
+    for (const { key, packets, track } of this.group) outlet.send(track, packets, key)
+  }
+
   leave(outlet: Outlet): void {
     this.outlets.delete(outlet)
   }
@@ -201,6 +209,7 @@ export class Feed {
     if (item._tag === "Parameters") return this.describe(item.parameters)
     this.tracks?.video.break()
     this.tracks?.audio?.break()
+    this.shownTicks = Number.NEGATIVE_INFINITY
     this.senderOffsetMs = null
     this.forget(false)
   }
@@ -210,6 +219,8 @@ export class Feed {
     const before = this.parameters
     this.parameters = parameters
     this.version++
+    this.reordered = false
+    this.shownTicks = Number.NEGATIVE_INFINITY
     this.sets = [vps, sps, pps].filter((set) => set.length > 0)
     if (before === null || !sameTracks(before, parameters)) {
       this.forget(false)
@@ -230,6 +241,7 @@ export class Feed {
     const track = this.tracks?.[name]
     if (track === undefined || track === null) return
     const key = name === "video" && unit.key
+    if (name === "video") this.order(unit.ticks)
     const timestamp = track.timestamp(unit)
     const packets = this.packetise(track, unit, timestamp, key)
     if (packets === null) return
@@ -240,6 +252,11 @@ export class Feed {
     this.remember({ track: name, packets, key })
     for (const outlet of this.outlets) outlet.send(name, packets, key)
     if (unreported) this.tell(name)
+  }
+
+  private order(ticks: number): void {
+    if (ticks < this.shownTicks) this.reordered = true
+    this.shownTicks = Math.max(this.shownTicks, ticks)
   }
 
   private packetise(track: Track, unit: AccessUnit, timestamp: number, key: boolean): Packets | null {

@@ -5,6 +5,7 @@
  * 1. At most {@link maxPeers}; at most {@link maxConnecting} that have not connected, of which the oldest goes when another comes.
  * 2. Nothing that the network says makes it throw.
  */
+import { Context } from "effect"
 import type { RemoteInfo } from "node:dgram"
 import type { WebRtcPeer } from "../webrtc.ts"
 import { answerText, type HostCandidate, type Taken } from "./answer.ts"
@@ -25,6 +26,9 @@ export interface Listening {
   readonly identity: DtlsIdentity
   readonly candidates: ReadonlyArray<HostCandidate>
 }
+
+/** The exchange of this node, for the doors of this room. */
+export class Exchanges extends Context.Service<Exchanges, Exchange>()("nightjar/media/webrtc/Exchanges") {}
 
 export interface Opened {
   readonly peer: Peer

@@ -5,12 +5,12 @@
  * 1. A port that cannot be had, and interfaces that are not there yet, are tried for again every {@link retryMs}; meanwhile nobody is
  *    answered, and nothing else suffers.
  */
-import { Clock, Effect, Layer, Random, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { isIP } from "node:net"
 import { type IceServer, WebRtc, WebRtcBusy, WebRtcClosed } from "../webrtc.ts"
 import { type HostCandidate, plainHost } from "./answer.ts"
 import { makeDtlsIdentity } from "./dtls.ts"
-import { Exchange, maxPeers } from "./exchange.ts"
+import { Exchange, Exchanges, maxPeers } from "./exchange.ts"
 import { receive } from "./incoming.ts"
 import { parseOffer } from "./offer.ts"
 import { tickMs } from "./peer.ts"
@@ -70,7 +70,7 @@ const make = Effect.fnUntraced(function*(options: WebRtcOptions) {
   const nowMs = () => clock.currentTimeMillisUnsafe()
   const exchange = new Exchange(nowMs)
   yield* listenForever(options, exchange)
-  return WebRtc.of({
+  const service = WebRtc.of({
     config: () => ({
       port: exchange.listening?.ports[0]?.port ?? null,
       addresses: exchange.listening?.ports.map(({ address }) => address) ?? [],
@@ -88,6 +88,7 @@ const make = Effect.fnUntraced(function*(options: WebRtcOptions) {
       return peer ?? (yield* new WebRtcBusy())
     }),
   })
+  return Context.make(WebRtc, service).pipe(Context.add(Exchanges, exchange))
 })
 
-export const layer = (options: WebRtcOptions): Layer.Layer<WebRtc> => Layer.effect(WebRtc, make(options))
+export const layer = (options: WebRtcOptions): Layer.Layer<WebRtc | Exchanges> => Layer.effectContext(make(options))

@@ -13,7 +13,7 @@ import { randomBytes } from "node:crypto"
 import { type Dtls, type DtlsIdentity, openDtls, type SrtpKeys } from "./dtls.ts"
 import type { Offer } from "./offer.ts"
 import type { Port } from "./ports.ts"
-import { SrtpReceiver, SrtpSender } from "./srtp.ts"
+import { SrtpReceiver, SrtpSender, tagBytes } from "./srtp.ts"
 import { type BindingRequest, bindingResponse, isAuthentic, roleConflict } from "./stun.ts"
 
 /** RFC 7675, section 5.1. */
@@ -21,6 +21,8 @@ const consentMs = 30_000
 const connectMs = 15_000
 const maxPaths = 16
 export const tickMs = 50
+/** What may wait in a socket that the kernel does not empty; more is lost, as on any line. */
+const maxWaitingBytes = 16 * 1024 * 1024
 
 /** Why a peer is over. */
 export type PeerEnd =
@@ -34,6 +36,8 @@ export type PeerEnd =
   | "failed"
   /** It could not keep up. */
   | "slow"
+  /** What it watched is over, or has become something else. */
+  | "over"
 
 /** An address that the peer may be sent to. */
 export interface Path {
@@ -162,18 +166,14 @@ export class Peer {
     else this.events.onRtp(plain)
   }
 
-  /** What waits in the socket that its datagrams leave by, bytes. */
-  get waitingBytes(): number {
-    return this.selected?.port.socket.getSendQueueSize() ?? 0
-  }
-
   private transmit(bytes: Buffer, length: number): void {
     const { selected } = this
-    if (selected !== null) selected.port.socket.send(bytes, 0, length, selected.remotePort, selected.address)
+    if (selected === null || selected.port.socket.getSendQueueSize() > maxWaitingBytes) return
+    selected.port.socket.send(bytes, 0, length, selected.remotePort, selected.address)
   }
 
   /** `bytes[0, length)` is a packet with a header of 12 bytes; the tag comes behind it; the memory is this function's from then on. */
-  sendRtp(bytes: Buffer, length: number, rollover: number, tagBytes: number): void {
+  sendRtp(bytes: Buffer, length: number, rollover: number): void {
     if (this.sender === null || this.state !== "connected") return
     this.sender.protect(bytes, length, rollover)
     this.transmit(bytes, length + tagBytes)

@@ -1,0 +1,110 @@
+/** Handlers of WHEP: who may is told by {@link StreamAccess}, the rest by the door to those who watch by WebRTC. */
+import { AccessTokens } from "#actors/protocol/auth.ts"
+import { mayWatch } from "#actors/protocol/camera-watch.ts"
+import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
+import { WebRtcViewers } from "#media/webrtc-viewers.ts"
+import { type IceServer, WebRtc } from "#media/webrtc.ts"
+import { IceRestartUnsupported, NotForWebRtc, OfferRefused, WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
+import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
+import type { StreamId } from "#schema/common.ts"
+import { DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
+import { Effect, Redacted } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { CameraWebRtcGroup, whepPath } from "../contract/camera-webrtc.ts"
+import { nightjar } from "../contract/conventions.ts"
+
+/** The value of a quoted parameter (RFC 9110, section 5.6.4). */
+const quoted = (text: string): string => `"${text.replaceAll(/[\\"]/g, "\\$&")}"`
+
+/** RFC 9725, section 4.6. Credentials are told to whoever was let in: browsers need them. */
+const linkOf = ({ credential, url, username }: IceServer): string => {
+  const link = `<${url}>; rel="ice-server"`
+  return username === null || credential === null ?
+    link :
+    `${link}; username=${quoted(username)}; credential=${
+      quoted(Redacted.value(credential))
+    }; credential-type="password"`
+}
+
+const bearer = (header: string | undefined): string => /^Bearer ([\w.~+/-]{1,4096}=*)$/i.exec(header ?? "")?.[1] ?? ""
+
+const silent = () =>
+  new DependencyUnavailable({ dependency: "camera", message: "The camera delivers no pictures at the moment." })
+const closed = () =>
+  new DependencyUnavailable({ dependency: "webrtc", message: "Nothing listens for WebRTC at the moment." })
+const busy = () =>
+  new TooManyRequests({ message: "There are as many WebRTC sessions as there may be.", retryAfterSeconds: 5 })
+
+export const CameraWebRtcHandlers = HttpApiBuilder.group(
+  nightjar.add(CameraWebRtcGroup),
+  "cameraWebRtc",
+  Effect.fnUntraced(function*(handlers) {
+    const [access, cameras, tokens] = yield* Effect.all([StreamAccess, Cameras, AccessTokens])
+    const viewers = yield* WebRtcViewers
+    const webRtc = yield* WebRtc
+
+    /** Another stream of the channel that is H.264; B-frames are not known beforehand. */
+    const alternative = (id: StreamId) =>
+      Effect.gen(function*() {
+        const { channelId } = yield* cameras.stream(id)
+        const others = yield* cameras.streams(channelId)
+        return others.find((stream) => stream.id !== id && stream.codec === "h264")?.id ?? null
+      }).pipe(Effect.catch(() => Effect.succeed(null)))
+
+    return handlers
+      .handle("whepOpen", ({ params: { stream_id: id }, payload, request }) =>
+        Effect.gen(function*() {
+          const grant = yield* access.verify(Redacted.make(bearer(request.headers["authorization"])))
+          if (grant.streamId !== id) return yield* new StreamTokenInvalid()
+          const holder = {
+            id: grant.sessionId,
+            userAgent: request.headers["user-agent"]?.slice(0, 256) ?? null,
+            holds: mayWatch(tokens, grant),
+          }
+          const peer = yield* viewers.watch(id, payload, holder).pipe(Effect.catchTags({
+            SdpRefused: ({ problem }) => Effect.fail(new OfferRefused({ problem })),
+            WatchUnknown: () => Effect.fail(new StreamNotFound({ id })),
+            WatchSilent: () => Effect.fail(silent()),
+            WatchUnplayable: ({ why }) =>
+              Effect.flatMap(alternative(id), (alternativeStreamId) => new NotForWebRtc({ why, alternativeStreamId })),
+            WebRtcClosed: () => Effect.fail(closed()),
+            WebRtcBusy: () => Effect.fail(busy()),
+          }))
+          const links = webRtc.iceServers.map(linkOf).join(", ")
+          return HttpServerResponse.text(peer.answer, {
+            status: 201,
+            contentType: "application/sdp",
+            headers: {
+              "location": `${whepPath(id)}/${peer.id}`,
+              "nightjar-sound": peer.sound,
+              "cache-control": "no-store",
+              ...links === "" ? {} : { link: links },
+            },
+          })
+        }))
+      .handle("whepTrickle", ({ params, payload }) =>
+        Effect.suspend((): Effect.Effect<void, WebRtcSessionNotFound | OfferRefused | IceRestartUnsupported> => {
+          const taken = viewers.viewer(params.stream_id, params.sessionId)?.trickle(payload) ?? null
+          if (taken === null) return Effect.fail(new WebRtcSessionNotFound())
+          if (taken === "malformed") return Effect.fail(new OfferRefused({ problem: "it is no fragment of SDP" }))
+          return taken === "mismatch" ? Effect.fail(new IceRestartUnsupported()) : Effect.void
+        }))
+      .handle("whepClose", ({ params }) =>
+        Effect.suspend((): Effect.Effect<void, WebRtcSessionNotFound> => {
+          const viewer = viewers.viewer(params.stream_id, params.sessionId)
+          if (viewer === null) {
+            return Effect.fail(new WebRtcSessionNotFound())
+          }
+          viewer.close()
+          return Effect.void
+        }))
+      .handle("webRtcSessions", () =>
+        Effect.sync(() => ({ items: viewers.sessions(), nextCursor: null })))
+      .handle(
+        "deleteWebRtcSession",
+        ({ params }) =>
+          Effect.suspend(() => viewers.end(params.sessionId) ? Effect.void : Effect.fail(new WebRtcSessionNotFound())),
+      )
+  }),
+)

@@ -1,0 +1,131 @@
+/**
+ * Chromium as a viewer by WHEP.
+ *
+ * Invariants
+ * 1. Every picture is known by the mark of the simulated camera (`sei.ts`) in its encoded bytes; what is shown is matched to it by its RTP
+ *    time. A picture's age is from when the camera sent it to when the browser shows it.
+ */
+import { chromium } from "playwright-core"
+
+export interface WhepSeen {
+  readonly errors: ReadonlyArray<string>
+  readonly state: string
+  readonly sound: string | null
+  /** Numbers of the pictures that arrived whole, in order. */
+  readonly frames: ReadonlyArray<number>
+  /** Milliseconds from camera to screen, of pictures that were shown; the group that the browser begins with apart. */
+  readonly ages: ReadonlyArray<number>
+  /** Milliseconds from the click to the first picture on the screen; null before. */
+  readonly firstMs: number | null
+  readonly decoded: number
+  readonly dropped: number
+  readonly freezes: number
+  readonly lost: number
+  readonly nacks: number
+  readonly plis: number
+}
+
+export interface WhepPageOptions {
+  readonly base: string
+  readonly whepUrl: string
+  readonly token: string
+  /** `address port` in place of the node's candidates. */
+  readonly through?: number
+}
+
+const page = ({ through, token, whepUrl }: WhepPageOptions) =>
+  `<!doctype html><video id="v" muted autoplay playsinline></video><script>
+const v = document.getElementById("v"), errors = [], frames = new Map(), ages = [], began = performance.now()
+let firstMs = null, sound = null, settled = false
+const mark = [..."nightjar-frame-1sim1 "].map((c) => c.charCodeAt(0))
+const look = (data, time) => {
+  for (let at = data.indexOf(mark[0]); at >= 0; at = data.indexOf(mark[0], at + 1)) {
+    if (!mark.every((byte, i) => data[at + i] === byte)) continue
+    const text = String.fromCharCode(...data.subarray(at + 54, at + 80))
+    frames.set(time, { frame: Number(text.slice(0, 12)), sentMs: Number(text.slice(13, 26)) })
+    return
+  }
+}
+const shown = (now, { rtpTimestamp, expectedDisplayTime }) => {
+  firstMs ??= performance.now() - began
+  const picture = frames.get(rtpTimestamp)
+  if (picture !== undefined && performance.now() - began > 2000) ages.push(performance.timeOrigin + expectedDisplayTime - picture.sentMs)
+  v.requestVideoFrameCallback(shown)
+}
+v.requestVideoFrameCallback(shown)
+const pc = new RTCPeerConnection({ encodedInsertableStreams: true })
+pc.ontrack = ({ receiver, streams, track }) => {
+  const { readable, writable } = receiver.createEncodedStreams()
+  readable.pipeThrough(new TransformStream({ transform: (frame, to) => {
+    if (track.kind === "video") look(new Uint8Array(frame.data), frame.getMetadata().rtpTimestamp ?? frame.timestamp)
+    to.enqueue(frame)
+  } })).pipeTo(writable)
+  if (track.kind === "video") v.srcObject = streams[0]
+}
+pc.addTransceiver("video", { direction: "recvonly" })
+pc.addTransceiver("audio", { direction: "recvonly" })
+const open = async () => {
+  await pc.setLocalDescription()
+  const response = await fetch(${JSON.stringify(whepUrl)}, { method: "POST", body: pc.localDescription.sdp,
+    headers: { "content-type": "application/sdp", authorization: "Bearer ${token}" } })
+  sound = response.headers.get("nightjar-sound")
+  let sdp = await response.text()
+  if (response.status !== 201) throw new Error(response.status + " " + sdp)
+  const through = ${through ?? 0}
+  if (through > 0) sdp = sdp.replaceAll(/^(a=candidate:\\S+ 1 udp \\d+ )\\S+ \\d+/gm, "$1127.0.0.1 " + through)
+  await pc.setRemoteDescription({ type: "answer", sdp })
+}
+open().catch((error) => errors.push(String(error)))
+window.seen = async () => {
+  const stats = [...(await pc.getStats()).values()]
+  const inbound = stats.find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
+  return { errors, sound, firstMs, ages, state: pc.connectionState, frames: [...frames.values()].map((one) => one.frame),
+    decoded: inbound.framesDecoded ?? 0, dropped: inbound.framesDropped ?? 0, freezes: inbound.freezeCount ?? 0, lost: inbound.packetsLost ?? 0,
+    nacks: inbound.nackCount ?? 0, plis: inbound.pliCount ?? 0 }
+}
+window.close = () => pc.close()
+</script>`
+
+export interface WhepPage {
+  readonly seen: () => Promise<WhepSeen>
+  /** Looks four times a second until it is so, or the limit is reached. */
+  readonly until: (so: (seen: WhepSeen) => boolean, limitMs: number) => Promise<WhepSeen>
+}
+
+/** Opens pages one after the other in one browser. */
+export const withChromium = async <A>(use: (open: (options: WhepPageOptions) => Promise<WhepPage>) => Promise<A>) => {
+  const browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--autoplay-policy=no-user-gesture-required",
+      "--allow-loopback-in-peer-connection",
+      "--disable-features=WebRtcHideLocalIpsWithMdns",
+    ],
+  })
+  try {
+    return await use(async (options) => {
+      const tab = await browser.newPage()
+      await tab.route(
+        `${options.base}/watch`,
+        (route) => route.fulfill({ contentType: "text/html", body: page(options) }),
+      )
+      await tab.goto(`${options.base}/watch`)
+      const seen = () => tab.evaluate<WhepSeen>("seen()")
+      return {
+        seen,
+        until: async (so, limitMs) => {
+          const begun = performance.now()
+          for (;;) {
+            const now = await seen()
+            if (so(now) || performance.now() - begun > limitMs || now.errors.length > 0) return now
+            await tab.waitForTimeout(250)
+          }
+        },
+      }
+    })
+  } finally {
+    await browser.close()
+  }
+}
