@@ -1,8 +1,9 @@
 /** The frame around every page: navigation, notifications, theme, help, who is signed in. */
-import { RecordingToken } from "#schema/common.ts"
+import { CameraId, RecordingToken } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { useCallback, useEffect, useRef, useState } from "react"
 import { AuditPage } from "./pages/audit.tsx"
+import { CameraPage } from "./pages/camera.tsx"
 import { CamerasPage } from "./pages/cameras.tsx"
 import { GroupsPage } from "./pages/groups.tsx"
 import { LicencePage } from "./pages/licence.tsx"
@@ -27,6 +28,7 @@ import { type Route, useRoute } from "./route.ts"
 import { useSession } from "./session.tsx"
 
 const asToken = Schema.decodeUnknownOption(RecordingToken)
+const asCamera = Schema.decodeUnknownOption(CameraId)
 
 const themes = ["auto", "dark", "light"] as const
 type Theme = (typeof themes)[number]
@@ -65,6 +67,10 @@ const Page = ({ route }: { readonly route: Route }) => {
   const place = places.find(({ id }) => id === placeOf(route.page))
   if (place !== undefined && !place.needs.some(may)) return <NotAllowed name={place.name} />
   if (route.page === "live") return <LivePage />
+  const camera = Option.getOrNull(asCamera(route.argument))
+  if (route.page === "cameras" && camera !== null) {
+    return <CameraPage key={camera} id={camera} show={route.query.get("show")} />
+  }
   if (route.page === "cameras") return <CamerasPage />
   if (route.page === "recordings") return <RecordingsPage />
   if (route.page === "profile") return <ProfilePage />

@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client"
 import "./style.css"
 import "./style-manage.css"
 import "./style-wall.css"
+import "./style-camera.css"
 
 const root = createRoot(document.getElementById("root")!)
 

@@ -5,6 +5,7 @@ import { useEffect, useState } from "react"
 import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
 import { CameraForm } from "../parts/camera-form.tsx"
 import { AddPhone } from "../parts/camera-phone.tsx"
+import { codecNames } from "../parts/camera-words.ts"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
 import { RowButtons } from "../parts/row-buttons.tsx"
@@ -13,15 +14,6 @@ import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
 type Open = { readonly kind: "add" | "phone" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
-
-const codecNames: Readonly<Record<string, string>> = {
-  h264: "H.264",
-  h265: "H.265",
-  aac: "AAC",
-  opus: "Opus",
-  pcmu: "G.711",
-  pcma: "G.711",
-}
 
 const Picture = ({ camera }: { readonly camera: Camera }) => {
   const stream = camera.channels[0]?.streams[0]
@@ -81,7 +73,7 @@ const Row = ({ camera, onOpen, recordings }: {
   return (
     <tr>
       <td>
-        <strong>{camera.name}</strong>
+        <a className="name" href={`#/cameras/${camera.id}`}>{camera.name}</a>
       </td>
       <td>
         <Badge state={camera.status} />

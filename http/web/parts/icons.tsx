@@ -21,6 +21,8 @@ const paths = {
   still: "M4 8h3l2-3h6l2 3h3v11H4zM12 10.5a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z",
   left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",
+  up: "M12 19V5M6 11l6-6 6 6",
+  home: "M4 11l8-7 8 7v9h-5v-6H9v6H4z",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
   edit: "M4 20l1-4L16 5l3 3L8 19zM13.5 7.5l3 3",
