@@ -14,6 +14,8 @@ export type Offered<A> =
   /** It refuses user name and password. */
   | { readonly kind: "refused"; readonly why: string }
 
+export const refusedWords = "The camera refused the user name or the password"
+
 /** Tells what the camera does not offer, and that it refuses us, from what goes wrong. */
 export const offered = async <A>(asked: Promise<A>): Promise<Offered<A>> => {
   try {
@@ -21,7 +23,7 @@ export const offered = async <A>(asked: Promise<A>): Promise<Offered<A>> => {
   } catch (error) {
     const tag = tagOf(error)
     if (tag === "OnvifOperationUnsupported") return { kind: "absent", why: messageOf(error) }
-    if (tag === "CameraAuthFailed") return { kind: "refused", why: messageOf(error) }
+    if (tag === "CameraAuthFailed") return { kind: "refused", why: refusedWords }
     throw error
   }
 }
@@ -29,7 +31,11 @@ export const offered = async <A>(asked: Promise<A>): Promise<Offered<A>> => {
 export const readCamera = async (id: CameraId) => (await call((api) => api.camera.camera({ params: { id } }))).body
 
 /** Other credentials for a camera; everything else stays. */
-export const setCredentials = ({ description, enabled, id, name, version }: Camera, username: string, password: string) =>
+export const setCredentials = (
+  { description, enabled, id, name, version }: Camera,
+  username: string,
+  password: string,
+) =>
   call((api) =>
     api.camera.updateCamera({
       params: { id },

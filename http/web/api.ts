@@ -8,7 +8,7 @@
 import { type Client, makeClient } from "#http/contract/client.ts"
 import type { Profile } from "#schema/auth.ts"
 import type { Camera } from "#schema/camera.ts"
-import type { Interval, RecordingToken } from "#schema/common.ts"
+import type { ChannelId, Interval, RecordingToken } from "#schema/common.ts"
 import { BadRequest, Problem } from "#schema/problem.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { Effect, Option, Redacted, Schema } from "effect"
@@ -189,26 +189,19 @@ const credentials = (input: CameraInput) => ({
   ...(input.password === "" ? {} : { password: Redacted.make(input.password) }),
 })
 
-export const addCamera = async (input: CameraInput): Promise<void> => {
-  const { body: camera } = await call((api) =>
-    api.camera.addCamera({
+/** Records a channel from now on. */
+export const recordChannel = (channelId: ChannelId, retentionDays: number) =>
+  call((api) =>
+    api.record.createRecording({
       headers: {},
-      payload: { name: input.name, driver: "rtsp", ...credentials(input), streams: streamsOf(input) },
+      payload: { channelId, mode: "continuous", enabled: true, retentionDays },
     })
   )
-  if (input.record) await startRecording(camera, input.retentionDays)
-}
 
 /** Records a camera's first channel from now on. */
 export const startRecording = async (camera: Camera, retentionDays: number): Promise<void> => {
   const channel = camera.channels[0]
-  if (channel === undefined) return
-  await call((api) =>
-    api.record.createRecording({
-      headers: {},
-      payload: { channelId: channel.id, mode: "continuous", enabled: true, retentionDays },
-    })
-  )
+  if (channel !== undefined) await recordChannel(channel.id, retentionDays)
 }
 
 export const changeCamera = async (camera: Camera, input: CameraInput): Promise<void> => {

@@ -3,6 +3,7 @@ import { CameraId, RecordingToken } from "#schema/common.ts"
 import { Option, Schema } from "effect"
 import { useCallback, useEffect, useRef, useState } from "react"
 import { AuditPage } from "./pages/audit.tsx"
+import { CameraAddPage } from "./pages/camera-add.tsx"
 import { CameraPage } from "./pages/camera.tsx"
 import { CamerasPage } from "./pages/cameras.tsx"
 import { GroupsPage } from "./pages/groups.tsx"
@@ -70,6 +71,9 @@ const Page = ({ route }: { readonly route: Route }) => {
   const camera = Option.getOrNull(asCamera(route.argument))
   if (route.page === "cameras" && camera !== null) {
     return <CameraPage key={camera} id={camera} show={route.query.get("show")} />
+  }
+  if (route.page === "cameras" && may("camera:write") && (route.argument === "add" || route.query.has("add"))) {
+    return <CameraAddPage />
   }
   if (route.page === "cameras") return <CamerasPage />
   if (route.page === "recordings") return <RecordingsPage />

@@ -88,7 +88,13 @@ const OfProfiles = ({ camera, channel, onChange, part }: ShownProps) => {
         return (
           <div className="stack">
             {[...encoders.values()].map(({ name, token }) => (
-              <Encoder key={token} camera={camera} token={token} title={name === "" ? token : name} onPassword={onChange} />
+              <Encoder
+                key={token}
+                camera={camera}
+                token={token}
+                title={name === "" ? token : name}
+                onPassword={onChange}
+              />
             ))}
             {encoders.size === 0 && <p className="panel muted">This channel has no video encoder.</p>}
           </div>
@@ -188,12 +194,7 @@ const Body = ({ camera, onChange, wanted }: {
 }) => {
   const { may } = useSession()
   const asks = camera.driver === "onvif"
-  const capabilities = useQuery(
-    `capabilities ${camera.id}`,
-    () => offered(capabilitiesOf(camera.id)),
-    0,
-    asks,
-  )
+  const capabilities = useQuery(`capabilities ${camera.id}`, () => offered(capabilitiesOf(camera.id)), 0, asks)
   const [number, setNumber] = useState(camera.channels[0]?.number ?? 1)
   const channel = camera.channels.find((one) => one.number === number) ?? camera.channels[0]
   const told = capabilities.data?.kind === "yes" ? capabilities.data.value : null

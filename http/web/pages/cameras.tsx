@@ -1,4 +1,4 @@
-/** Cameras: list with state and its reason, add, edit, delete, record. */
+/** Cameras: list with state and its reason, edit, delete; the way to add some. */
 import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useState } from "react"
@@ -13,7 +13,7 @@ import { type Route, useRoute } from "../route.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
-type Open = { readonly kind: "add" | "phone" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
+type Open = { readonly kind: "phone" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
 
 const Picture = ({ camera }: { readonly camera: Camera }) => {
   const stream = camera.channels[0]?.streams[0]
@@ -112,14 +112,13 @@ const Row = ({ camera, onOpen, recordings }: {
   )
 }
 
-/** The dialog that the address asks for: `?add=1`, `?edit=<camera>`. */
+/** The dialog that the address asks for: `?edit=<camera>`. */
 const useAsked = (route: Route, cameras: ReadonlyArray<Camera> | null) => {
   const [open, setOpen] = useState<Open | null>(null)
   const known = cameras !== null
   useEffect(() => {
     const camera = cameras?.find((one) => one.id === route.query.get("edit"))
-    if (route.query.has("add")) setOpen({ kind: "add" })
-    else if (camera !== undefined) setOpen({ kind: "edit", camera })
+    if (camera !== undefined) setOpen({ kind: "edit", camera })
     // Once a visit: the list that is asked for again must not open it again.
   }, [route, known])
   return [open, setOpen] as const
@@ -170,19 +169,17 @@ export const CamerasPage = () => {
     <>
       <div className="head">
         <h1>Cameras</h1>
-        {cameras.data !== null && cameras.data.length > 0 && may("camera:write") && (
-          <button
-            type="button"
-            className="primary"
-            onClick={() => setOpen({ kind: "add" })}
-          >
-            <Icon name="plus" />Add a camera
-          </button>
-        )}
         {may("camera:write") && (
-          <button type="button" onClick={() => setOpen({ kind: "phone" })}>
-            <Icon name="plus" />Add a phone
-          </button>
+          <div className="actions">
+            <button type="button" onClick={() => setOpen({ kind: "phone" })}>
+              <Icon name="plus" />Add a phone
+            </button>
+            {cameras.data !== null && cameras.data.length > 0 && (
+              <a className="button primary" href="#/cameras/add">
+                <Icon name="plus" />Add cameras
+              </a>
+            )}
+          </div>
         )}
       </div>
       <Problem error={cameras.error ?? recordings.error} />
@@ -190,22 +187,17 @@ export const CamerasPage = () => {
       {cameras.data?.length === 0 && (
         <Empty icon="cameras" title="No camera yet">
           <p>
-            Have its RTSP address ready, such as rtsp://192.168.1.20/stream1, and its user name and password. The
-            camera's manual tells the path.
+            Cameras on your network are found by themselves; have their user name and password ready. Any other is added
+            by its RTSP address.
           </p>
           {may("camera:write") && (
-            <button type="button" className="primary" onClick={() => setOpen({ kind: "add" })}>
-              <Icon name="plus" />Add a camera
-            </button>
+            <a className="button primary" href="#/cameras/add">
+              <Icon name="search" />Find cameras
+            </a>
           )}
         </Empty>
       )}
       {cameras.data !== null && cameras.data.length > 0 && <List cameras={cameras.data} of={of} onOpen={setOpen} />}
-      {open?.kind === "add" && (
-        <Modal title="Add a camera" onClose={done}>
-          <CameraForm camera={null} onDone={done} />
-        </Modal>
-      )}
       {open?.kind === "phone" && (
         <Modal title="Add a phone" onClose={done}>
           <AddPhone onDone={done} />

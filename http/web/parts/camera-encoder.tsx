@@ -1,5 +1,11 @@
 /** A video encoder of a camera, bounded by what the camera allows. */
-import type { EncodingOptions, Range, VideoEncoder, VideoEncoderChange, VideoEncoderOptions } from "#schema/camera-device.ts"
+import type {
+  EncodingOptions,
+  Range,
+  VideoEncoder,
+  VideoEncoderChange,
+  VideoEncoderOptions,
+} from "#schema/camera-device.ts"
 import type { Camera } from "#schema/camera.ts"
 import { useState } from "react"
 import { encoderOf, offered, setEncoder } from "../api-camera.ts"

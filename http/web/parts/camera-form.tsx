@@ -1,10 +1,10 @@
-/** The form that adds a camera, or changes one; adding starts a recording unless told otherwise. */
+/** The form that changes a camera: its name, its addresses, its password. */
 import type { Camera } from "#schema/camera.ts"
 import { useState } from "react"
-import { addCamera, changeCamera, messageOf } from "../api.ts"
+import { changeCamera, messageOf } from "../api.ts"
 import { Problem } from "./notes.tsx"
 
-/** What the form asks for. An empty password of an existing camera leaves it as it is. */
+/** What the form asks for. An empty password leaves it as it is. */
 export interface CameraInput {
   readonly name: string
   readonly sourceUrl: string
@@ -12,26 +12,22 @@ export interface CameraInput {
   readonly transport: "tcp" | "udp"
   readonly username: string
   readonly password: string
-  readonly record: boolean
-  readonly retentionDays: number
 }
 
-const inputOf = (camera: Camera | null): CameraInput => {
-  const streams = camera?.channels[0]?.streams ?? []
+const inputOf = (camera: Camera): CameraInput => {
+  const streams = camera.channels[0]?.streams ?? []
   const main = streams.find((one) => one.role === "main")
   return {
-    name: camera?.name ?? "",
+    name: camera.name ?? "",
     sourceUrl: main?.sourceUrl ?? "",
     subUrl: streams.find((one) => one.role === "sub")?.sourceUrl ?? "",
     transport: main?.transport ?? "tcp",
-    username: camera?.username ?? "",
+    username: camera.username ?? "",
     password: "",
-    record: true,
-    retentionDays: 30,
   }
 }
 
-export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null; readonly onDone: () => void }) => {
+export const CameraForm = ({ camera, onDone }: { readonly camera: Camera; readonly onDone: () => void }) => {
   const [input, setInput] = useState(() => inputOf(camera))
   const [error, setError] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
@@ -41,8 +37,7 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
     setBusy(true)
     setError(null)
     try {
-      if (camera === null) await addCamera(input)
-      else await changeCamera(camera, input)
+      await changeCamera(camera, input)
       onDone()
     } catch (failure) {
       setError(messageOf(failure))
@@ -107,7 +102,7 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
             type="password"
             autoComplete="new-password"
             value={input.password}
-            placeholder={camera?.hasPassword === true ? "unchanged" : ""}
+            placeholder={camera.hasPassword ? "unchanged" : ""}
             onChange={(event) => set("password", event.target.value)}
           />
         </label>
@@ -123,31 +118,12 @@ export const CameraForm = ({ camera, onDone }: { readonly camera: Camera | null;
             <option value="udp">UDP</option>
           </select>
         </label>
-        {camera === null && (
-          <label className="field">
-            Keep footage for, days
-            <input
-              type="number"
-              min={1}
-              max={3650}
-              value={input.retentionDays}
-              disabled={!input.record}
-              onChange={(event) => set("retentionDays", Number(event.target.value))}
-            />
-          </label>
-        )}
       </div>
-      {camera === null && (
-        <label className="check">
-          <input type="checkbox" checked={input.record} onChange={(event) => set("record", event.target.checked)} />
-          Record it day and night
-        </label>
-      )}
       <Problem error={error} />
       <div className="actions">
         <button type="button" onClick={onDone}>Cancel</button>
         <button className="primary" type="submit" disabled={busy}>
-          {busy ? "Saving…" : camera === null ? "Add camera" : "Save"}
+          {busy ? "Saving…" : "Save"}
         </button>
       </div>
     </form>

@@ -16,7 +16,12 @@ import { Problem } from "./notes.tsx"
 
 const restMs = 250
 
-const names = { brightness: "Brightness", colorSaturation: "Colour", contrast: "Contrast", sharpness: "Sharpness" } as const
+const names = {
+  brightness: "Brightness",
+  colorSaturation: "Colour",
+  contrast: "Contrast",
+  sharpness: "Sharpness",
+} as const
 const filters = { auto: "By the light", on: "Day: filter in", off: "Night: infrared is seen" } as const
 
 /** The settings as they are or are about to be, and a way to change them. */

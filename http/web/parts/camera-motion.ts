@@ -35,7 +35,7 @@ export class Motion {
   /** Told to the camera last; null: it stands, as far as we know. */
   #told: Velocity | null = null
   #busy = false
-  #timer = 0
+  #timer: ReturnType<typeof setTimeout> | undefined = undefined
 
   constructor(camera: Camera) {
     this.#camera = camera
@@ -59,7 +59,7 @@ export class Motion {
     asked.then(() => {
       this.#busy = false
       if (!same(this.#wanted, wanted)) this.#next()
-      else if (wanted !== null) this.#timer = window.setTimeout(() => this.#next(), repeatMs)
+      else if (wanted !== null) this.#timer = globalThis.setTimeout(() => this.#next(), repeatMs)
     }, (error: unknown) => {
       this.#busy = false
       // Whoever was refused is not heard again until he lets go and presses anew.

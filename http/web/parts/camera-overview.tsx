@@ -27,7 +27,9 @@ const Address = ({ stream }: { readonly stream: CameraStream }) => {
     return (
       <div className="stack tight">
         <Copyable label={`Address of the ${roleNames[stream.role].toLowerCase()}`} text={url} />
-        <p className="small muted">For VLC, ffplay and other recorders. Lets a player in for five minutes; whoever plays by then goes on.</p>
+        <p className="small muted">
+          For VLC, ffplay and other recorders. Lets a player in for five minutes; whoever plays by then goes on.
+        </p>
       </div>
     )
   }

@@ -1,40 +1,37 @@
 /** The picture of a channel on the page of its camera, or in words why there is none. */
 import type { Channel } from "#schema/camera.ts"
 import type { StreamId } from "#schema/common.ts"
-import { useState } from "react"
+import { useEffect, useState } from "react"
 import { mediaPathOf } from "../api-camera.ts"
 import { useSession } from "../session.tsx"
+import { second } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 import { HlsVideo } from "./hls-video.tsx"
 import { Icon } from "./icons.tsx"
 import { Why } from "./notes.tsx"
 
+/** What is not there yet is asked for again after this. */
+const again = 3 * second
+
 const Live = ({ id, label }: { readonly id: StreamId; readonly label: string }) => {
   const [error, setError] = useState<string | null>(null)
-  const [turn, setTurn] = useState(0)
-  const path = useQuery(`path ${id} ${turn}`, () => mediaPathOf(id), 0)
-  // Nothing is stored yet: asked again.
-  const later = useQuery(`path again ${id}`, () => mediaPathOf(id), 3000, path.data?.hlsUrl === null)
-  const src = path.data?.hlsUrl ?? later.data?.hlsUrl ?? null
-  if (error !== null || path.error !== null) {
+  const [src, setSrc] = useState<string | null>(null)
+  const path = useQuery(`path ${id}`, () => mediaPathOf(id), again, src === null)
+  const found = path.data?.hlsUrl ?? null
+  useEffect(() => setSrc(found), [found])
+  if (src === null) {
     return (
-      <div className="note">
-        <Icon name="trouble" />
-        {error ?? path.error}
-        <button
-          type="button"
-          onClick={() => {
-            setError(null)
-            setTurn((n) => n + 1)
-          }}
-        >
-          Try again
-        </button>
-      </div>
+      <p className="note">
+        <span className="pulse" />
+        {path.error ?? error ?? "Waiting for pictures…"}
+      </p>
     )
   }
-  if (src === null) return <p className="note">Waiting for pictures…</p>
-  return <HlsVideo src={src} startAt={null} rate={1} paused={false} muted label={label} onError={setError} />
+  const failed = (message: string) => {
+    setError(message)
+    setSrc(null)
+  }
+  return <HlsVideo src={src} startAt={null} rate={1} paused={false} muted label={label} onError={failed} />
 }
 
 export const ChannelPicture = ({ channel, name }: { readonly channel: Channel; readonly name: string }) => {

@@ -108,9 +108,7 @@ export const Presets = ({ camera, onPassword, target }: Props) => {
             <p className="muted small">None yet. Turn the camera, then keep the position.</p> :
             (
               <ul className="plain-list presets">
-                {presets.map((preset) => (
-                  <Row key={preset.token} target={target} preset={preset} onOpen={setOpen} />
-                ))}
+                {presets.map((preset) => <Row key={preset.token} target={target} preset={preset} onOpen={setOpen} />)}
               </ul>
             )}
       </Asked>

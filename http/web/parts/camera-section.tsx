@@ -23,7 +23,13 @@ export const PasswordForm = ({ camera, onDone }: PasswordProps) => {
       onSubmit={() => action.run(() => setCredentials(camera, username, password), onDone)}
     >
       <div className="two">
-        <Text label="User name of the camera" name="cameraUser" value={username} onChange={setUsername} maxLength={256} />
+        <Text
+          label="User name of the camera"
+          name="cameraUser"
+          value={username}
+          onChange={setUsername}
+          maxLength={256}
+        />
         <Text
           label="Password of the camera"
           name="cameraPassword"

@@ -31,7 +31,7 @@ export const useAction = (): Action => {
 }
 
 interface FieldProps {
-  readonly label: string
+  readonly label: ReactNode
   readonly hint?: ReactNode
   readonly children: ReactNode
 }
@@ -45,7 +45,7 @@ export const Field = ({ children, hint, label }: FieldProps) => (
 )
 
 interface TextProps {
-  readonly label: string
+  readonly label: ReactNode
   readonly value: string
   readonly onChange: (value: string) => void
   readonly hint?: ReactNode
