@@ -5,7 +5,7 @@
  * Invariants
  * 1. A handler answers within {@link handlerLimit}.
  * 2. What was learnt of a device (its clock, its services) is forgotten when its address or credentials change, when it cannot be
- *    reached and when it refuses: the next call connects anew.
+ *    reached and when it refuses: the next call connects anew, and what it refused on a kept connection is asked once more.
  * 3. At most {@link waiting} calls of a camera wait; more are turned away.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
@@ -57,19 +57,29 @@ const makeConnection = Effect.gen(function*() {
     return made
   })
 
-  const on: OnDevice = (operation, work) =>
-    Semaphore.withPermit(connecting)(device(operation)).pipe(
+  const on: OnDevice = (operation, work) => {
+    const once = Semaphore.withPermit(connecting)(device(operation)).pipe(
       Effect.flatMap(work),
-      Effect.timeoutOrElse({
-        duration: handlerLimit,
-        orElse: () => Effect.fail(new CameraUnreachable({ reason: "timeout", detail: "it did not answer in time" })),
-      }),
       Effect.tapError((error) =>
         Effect.sync(() => {
           if (error._tag === "CameraUnreachable" || error._tag === "CameraAuthFailed") held = null
         })
       ),
     )
+    return Effect.suspend(() => {
+      const before = held
+      // A clock that was set meanwhile makes our signatures stale: what a kept connection was refused is asked once more on a new one.
+      return Effect.catchIf(once, (error) => error._tag === "CameraAuthFailed" && before !== null, () => once)
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: handlerLimit,
+        orElse: () => {
+          held = null
+          return Effect.fail(new CameraUnreachable({ reason: "timeout", detail: "it did not answer in time" }))
+        },
+      }),
+    )
+  }
   return { on, config: configHandlers(on, store, id) }
 })
 

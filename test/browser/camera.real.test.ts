@@ -54,7 +54,7 @@ describe.skipIf(withoutChromium)(
       gate = await deviceOf(1, { quirks: { noPtz: true, noImaging: true }, password: "other-fish" })
       await tell("urn:uuid:yard", yard, "Yard")
       await tell("urn:uuid:gate", gate, longName)
-      const [running, started] = await Promise.all([startNode({ simulator: ["--cameras", "1"] }), launchChromium()])
+      const [running, started] = await Promise.all([startNode({ simulator: ["--cameras", "1"], settings: { NIGHTJAR_RTSP_PORT: "0" } }), launchChromium()])
       node = running
       browser = started
       const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US" })
@@ -273,7 +273,7 @@ describe.skipIf(withoutChromium)(
     })
 
     it("shows nothing that a user may not do", async () => {
-      const viewer = { username: "viewer", password: "a-viewer-who-watches" }
+      const viewer = { username: "viewer", password: "looks-but-never-touches" }
       const secret = { password: Redacted.make(viewer.password), mustChangePassword: false }
       const payload = { username: viewer.username, roles: ["viewer"], ...secret }
       await Effect.runPromise(node.client.users.createUser({ headers: {}, payload }))
