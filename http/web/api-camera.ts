@@ -1,6 +1,7 @@
 /** What the page of a camera asks of the node, and of the camera by way of the node. */
 import { etag } from "#http/contract/conventions.ts"
 import type { ImagingChange, PtzVector, VideoEncoderChange } from "#schema/camera-device.ts"
+import type { NewPresetTour, TourOperation } from "#schema/camera-ptz.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { CameraId, StreamId } from "#schema/common.ts"
 import { Redacted } from "effect"
@@ -53,7 +54,7 @@ export const setCredentials = (
 export const capabilitiesOf = async (id: CameraId) =>
   (await call((api) => api.cameraDevice.capabilities({ params: { id } }))).items
 export const profilesOf = async (id: CameraId) =>
-  (await call((api) => api.cameraDevice.mediaProfiles({ params: { id } }))).items
+  (await call((api) => api.cameraPtz.mediaProfiles({ params: { id } }))).items
 
 /** Who reads which stream by RTSP now. */
 export const proxyStreams = async () => (await call((api) => api.cameraProxy.proxyStreams())).items
@@ -68,32 +69,47 @@ export interface Target {
 /** Ends by itself after `timeoutMs`. */
 export const moveAt = ({ id, profileToken }: Target, velocity: PtzVector, timeoutMs: number) =>
   call((api) =>
-    api.cameraDevice.moveContinuous({ params: { id }, headers: {}, payload: { profileToken, velocity, timeoutMs } })
+    api.cameraPtz.moveContinuous({ params: { id }, headers: {}, payload: { profileToken, velocity, timeoutMs } })
   )
 export const stopMoving = ({ id, profileToken }: Target) =>
-  call((api) => api.cameraDevice.stopMoving({ params: { id }, headers: {}, payload: { profileToken } }))
+  call((api) => api.cameraPtz.stopMoving({ params: { id }, headers: {}, payload: { profileToken } }))
 export const positionOf = ({ id, profileToken }: Target) =>
-  call((api) => api.cameraDevice.ptzStatus({ params: { id }, query: { profileToken } }))
+  call((api) => api.cameraPtz.ptzStatus({ params: { id }, query: { profileToken } }))
 
 export const presetsOf = async ({ id, profileToken }: Target) =>
-  (await call((api) => api.cameraDevice.presets({ params: { id }, query: { profileToken } }))).items
+  (await call((api) => api.cameraPtz.presets({ params: { id }, query: { profileToken } }))).items
 /** Keeps where the camera looks now; with `token` that preset is replaced. */
 export const setPreset = ({ id, profileToken }: Target, name: string, token: string | null) =>
   call((api) =>
-    api.cameraDevice.setPreset({
+    api.cameraPtz.setPreset({
       params: { id },
       headers: {},
       payload: { profileToken, name, ...(token === null ? {} : { token }) },
     })
   )
 export const removePreset = ({ id, profileToken }: Target, token: string) =>
-  call((api) => api.cameraDevice.removePreset({ params: { id, token }, query: { profileToken } }))
+  call((api) => api.cameraPtz.removePreset({ params: { id, token }, query: { profileToken } }))
 export const gotoPreset = ({ id, profileToken }: Target, token: string) =>
-  call((api) => api.cameraDevice.gotoPreset({ params: { id, token }, headers: {}, payload: { profileToken } }))
+  call((api) => api.cameraPtz.gotoPreset({ params: { id, token }, headers: {}, payload: { profileToken } }))
 export const setHome = ({ id, profileToken }: Target) =>
-  call((api) => api.cameraDevice.setHome({ params: { id }, payload: { profileToken } }))
+  call((api) => api.cameraPtz.setHome({ params: { id }, payload: { profileToken } }))
 export const gotoHome = ({ id, profileToken }: Target) =>
-  call((api) => api.cameraDevice.gotoHome({ params: { id }, headers: {}, payload: { profileToken } }))
+  call((api) => api.cameraPtz.gotoHome({ params: { id }, headers: {}, payload: { profileToken } }))
+
+/** What a camera's tours are made of; null where it keeps none. */
+export const toursOf = async ({ id, profileToken }: Target) => {
+  const { items: nodes } = await call((api) => api.cameraPtz.ptzNodes({ params: { id } }))
+  const able = nodes.find(({ tours }) => tours !== null && tours.max > 0)?.tours ?? null
+  if (able === null) return null
+  const { items: tours } = await call((api) => api.cameraPtz.tours({ params: { id }, query: { profileToken } }))
+  return { ...able, tours }
+}
+export const createTour = ({ id, profileToken }: Target, tour: NewPresetTour) =>
+  call((api) => api.cameraPtz.createTour({ params: { id }, headers: {}, payload: { profileToken, ...tour } }))
+export const removeTour = ({ id, profileToken }: Target, token: string) =>
+  call((api) => api.cameraPtz.removeTour({ params: { id, token }, query: { profileToken } }))
+export const operateTour = ({ id, profileToken }: Target, token: string, operation: TourOperation) =>
+  call((api) => api.cameraPtz.operateTour({ params: { id, token }, headers: {}, payload: { profileToken, operation } }))
 
 /** A video source of a camera. */
 export interface Source {

@@ -7,6 +7,7 @@
  */
 import { type Client, makeClient } from "#http/contract/client.ts"
 import type { Profile } from "#schema/auth.ts"
+import { PtzHeld } from "#schema/camera-ptz.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { ChannelId, Interval, RecordingToken } from "#schema/common.ts"
 import { BadRequest, Problem } from "#schema/problem.ts"
@@ -14,6 +15,7 @@ import type { Recording } from "#schema/record-config.ts"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { toldFaults, unsentFaults } from "./faults.ts"
 import type { CameraInput } from "./parts/camera-form.tsx"
+import { clockOf } from "./time.ts"
 
 const mostPages = 20
 
@@ -37,6 +39,9 @@ export const tagOf = (error: unknown): string =>
 export const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (tagOf(error) === "HttpClientError") return "The recorder does not answer"
+  if (error instanceof PtzHeld) {
+    return `${error.username} moves the camera until ${clockOf(error.until)}. Try again then.`
+  }
   if (tagOf(error) === "SchemaError") return unsentFaults(error.message)
   return error instanceof BadRequest && error.errors.length > 0 ? toldFaults(error.errors) : error.message
 }

@@ -54,7 +54,10 @@ describe.skipIf(withoutChromium)(
       gate = await deviceOf(1, { quirks: { noPtz: true, noImaging: true }, password: "other-fish" })
       await tell("urn:uuid:yard", yard, "Yard")
       await tell("urn:uuid:gate", gate, longName)
-      const [running, started] = await Promise.all([startNode({ simulator: ["--cameras", "1"], settings: { NIGHTJAR_RTSP_PORT: "0" } }), launchChromium()])
+      const [running, started] = await Promise.all([
+        startNode({ simulator: ["--cameras", "1"], settings: { NIGHTJAR_RTSP_PORT: "0" } }),
+        launchChromium(),
+      ])
       node = running
       browser = started
       const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US" })

@@ -19,6 +19,7 @@ import { ChannelPicture } from "../parts/camera-picture.tsx"
 import { Presets } from "../parts/camera-presets.tsx"
 import { PtzPad } from "../parts/camera-ptz.tsx"
 import { Asked, PasswordForm } from "../parts/camera-section.tsx"
+import { Tours } from "../parts/camera-tours.tsx"
 import { Tabs } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem, Why } from "../parts/notes.tsx"
@@ -74,6 +75,7 @@ const OfProfiles = ({ camera, channel, onChange, part }: ShownProps) => {
               <PtzPad key={moving.token} target={target} />
               <hr />
               <Presets camera={camera} target={target} onPassword={onChange} />
+              <Tours target={target} />
             </div>
           )
         }

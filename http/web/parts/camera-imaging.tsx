@@ -77,7 +77,7 @@ const Sliders = ({ first, options, source }: SlidersProps) => {
         return (
           <label key={level} className="level">
             <span>{names[level]}</span>
-            <output className="number">{settings[level]}</output>
+            <span className="number" aria-hidden="true">{settings[level]}</span>
             <input
               type="range"
               min={range.min}

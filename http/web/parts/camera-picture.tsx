@@ -1,7 +1,7 @@
 /** The picture of a channel on the page of its camera, or in words why there is none. */
 import type { Channel } from "#schema/camera.ts"
 import type { StreamId } from "#schema/common.ts"
-import { useEffect, useState } from "react"
+import { useEffect, useRef, useState } from "react"
 import { mediaPathOf } from "../api-camera.ts"
 import { useSession } from "../session.tsx"
 import { second } from "../time.ts"
@@ -18,7 +18,9 @@ const Live = ({ id, label }: { readonly id: StreamId; readonly label: string }) 
   const [src, setSrc] = useState<string | null>(null)
   const path = useQuery(`path ${id}`, () => mediaPathOf(id), again, src === null)
   const found = path.data?.hlsUrl ?? null
+  const timer = useRef(0)
   useEffect(() => setSrc(found), [found])
+  useEffect(() => () => window.clearTimeout(timer.current), [])
   if (src === null) {
     return (
       <p className="note">
@@ -29,7 +31,7 @@ const Live = ({ id, label }: { readonly id: StreamId; readonly label: string }) 
   }
   const failed = (message: string) => {
     setError(message)
-    setSrc(null)
+    timer.current = window.setTimeout(() => setSrc(null), again)
   }
   return <HlsVideo src={src} startAt={null} rate={1} paused={false} muted label={label} onError={failed} />
 }

@@ -2,6 +2,8 @@
 import { type PointerEvent, useEffect, useMemo, useRef, useState } from "react"
 import { gotoHome, moveAt, positionOf, setHome, stopMoving, type Target } from "../api-camera.ts"
 import { messageOf } from "../api.ts"
+import { useSession } from "../session.tsx"
+import { clockOf } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 import { isMoveKey, Motion, type Velocity, velocityOf, velocityOfKeys } from "./camera-motion.ts"
 import { useAction } from "./forms.tsx"
@@ -155,12 +157,20 @@ const Hold = ({ children, label, velocity, want }: HoldProps) => {
 const degrees = (value: number | null) => value === null ? "—" : value.toFixed(2)
 
 const Position = ({ target }: { readonly target: Target }) => {
+  const { user } = useSession()
   const status = useQuery(`ptz ${target.id} ${target.profileToken}`, () => positionOf(target), 1500)
   if (status.data === null) return null
-  const { error, moving, pan, tilt, zoom } = status.data
+  const { error, holder, moving, pan, tilt, zoom } = status.data
   return (
     <p className="small muted number" data-testid="position">
       {moving === true ? "moving" : "at"} {degrees(pan)} across, {degrees(tilt)} up, zoom {degrees(zoom)}
+      {holder !== null && (
+        <span className="block">
+          {holder.username === user.username ?
+            "You move it." :
+            `${holder.username} moves it until ${clockOf(holder.until)}.`}
+        </span>
+      )}
       {error !== "" && <span className="block">The camera says: {error}</span>}
     </p>
   )
@@ -222,7 +232,7 @@ export const PtzPad = ({ target }: { readonly target: Target }) => {
       </div>
       <label className="level">
         <span>Speed</span>
-        <output className="number">{percent} %</output>
+        <span className="number" aria-hidden="true">{percent} %</span>
         <input
           type="range"
           min={10}
