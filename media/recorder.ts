@@ -33,6 +33,10 @@ export interface Assignment {
   readonly epoch: number
   /** The camera, channel and stream are switched on: the supervisor keeps knowing whether the stream is there. */
   readonly enabled: boolean
+  /**
+   * Connected while somebody watches or it is recorded; otherwise its state is looked at once, not again and again. Left out: false.
+   */
+  readonly onDemand?: boolean
   /** Absent: only probed for its state and parameters, nothing stored. */
   readonly recording: {
     readonly recordingId: RecordingId
@@ -44,7 +48,15 @@ export interface Assignment {
 }
 
 /** What a person sees of a stream. */
-export type StreamHealth = "registered" | "probing" | "online" | "degraded" | "offline" | "authFailed" | "disabled"
+export type StreamHealth =
+  | "registered"
+  | "probing"
+  | "online"
+  | "degraded"
+  | "offline"
+  | "authFailed"
+  | "disabled"
+  | "idle"
 
 export interface StreamStatus {
   readonly streamId: StreamId

@@ -54,6 +54,8 @@ export const BackupStream = Schema.Struct({
   sourceUrl: Schema.String.check(Schema.isMaxLength(2_048)),
   transport: Schema.Literals(["tcp", "udp"]),
   enabled: Schema.Boolean,
+  /** Documents of earlier versions do not have it. */
+  onDemand: Schema.optionalKey(Schema.Boolean),
   username: Schema.NullOr(Schema.String.check(Schema.isMaxLength(256))),
   hasPassword: Schema.Boolean,
   sealedPassword: SealedPassword,

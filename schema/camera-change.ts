@@ -22,6 +22,8 @@ export const NewStream = Schema.Struct({
   sourceUrl: Schema.String,
   transport: Transport,
   enabled: Schema.Boolean,
+  /** Left out: false. */
+  onDemand: Schema.optionalKey(Schema.Boolean),
   username: Schema.NullOr(Schema.String),
   sealedPassword: Schema.NullOr(Schema.String),
 })
@@ -84,6 +86,8 @@ export const StreamChange = Schema.Struct({
   sourceUrl: Schema.String,
   transport: Transport,
   enabled: Schema.Boolean,
+  /** Left out, it stays. */
+  onDemand: Schema.optionalKey(Schema.Boolean),
   username: Credential,
   sealedPassword: Credential,
 })

@@ -21,7 +21,8 @@ export type DriverKind = typeof DriverKind.Type
 
 /**
  * `registered`: known, not tried yet. `probing`: connecting. `online`: every active stream delivers. `degraded`: some do, or
- * with losses. `offline`: none does. `authFailed`: the credentials were refused. `disabled`: switched off by a person.
+ * with losses. `offline`: none does. `authFailed`: the credentials were refused. `disabled`: switched off by a person. `idle`: it
+ * delivered when it was last connected to, and will be when somebody watches (`onDemand`).
  */
 export const CameraStatus = Schema.Literals([
   "registered",
@@ -31,6 +32,7 @@ export const CameraStatus = Schema.Literals([
   "offline",
   "authFailed",
   "disabled",
+  "idle",
 ])
 export type CameraStatus = typeof CameraStatus.Type
 
@@ -64,6 +66,8 @@ export const CameraStream = Schema.Struct({
   sourceUrl: Schema.String,
   transport: Transport,
   enabled: Schema.Boolean,
+  /** Connected while somebody watches (or it is recorded), and ten seconds longer; otherwise it is connected to once a minute. */
+  onDemand: Schema.Boolean,
   /** Credentials of this stream alone; null: those of the camera. */
   username: Schema.NullOr(Schema.String),
   hasPassword: Schema.Boolean,
@@ -132,6 +136,8 @@ export const StreamCreate = Schema.Struct({
   sourceUrl: SourceUrl,
   transport: Schema.optionalKey(Transport),
   enabled: Schema.optionalKey(Schema.Boolean),
+  /** Left out: sub streams are, main streams are not. */
+  onDemand: Schema.optionalKey(Schema.Boolean),
   username: Schema.optionalKey(Schema.NullOr(UserName)),
   password: Schema.optionalKey(Schema.NullOr(Password)),
 })
@@ -142,6 +148,8 @@ export const StreamUpdate = Schema.Struct({
   sourceUrl: SourceUrl,
   transport: Schema.optionalKey(Transport),
   enabled: Schema.optionalKey(Schema.Boolean),
+  /** Left out, it stays. */
+  onDemand: Schema.optionalKey(Schema.Boolean),
   username: Schema.optionalKey(Schema.NullOr(UserName)),
   password: Schema.optionalKey(Schema.NullOr(Password)),
 })
@@ -317,13 +325,17 @@ export class StreamTokenInvalid
   }
 }
 
-/** What a group of streams amounts to: the status and the first line that tells why. Streams that are switched off do not count. */
+/**
+ * What a group of streams amounts to: the status and the first line that tells why. Streams that are switched off do not count, nor
+ * do those that wait for somebody to watch, unless all do.
+ */
 export const statusOf = (
   streams: ReadonlyArray<{ readonly status: CameraStatus; readonly reason: string }>,
 ): { readonly status: CameraStatus; readonly reason: string } => {
-  const wanted = streams.filter((stream) => stream.status !== "disabled")
+  const assigned = streams.filter((stream) => stream.status !== "disabled")
+  const wanted = assigned.filter((stream) => stream.status !== "idle")
   const having = (status: CameraStatus) => wanted.find((stream) => stream.status === status)
-  if (wanted.length === 0) return { status: "disabled", reason: "" }
+  if (wanted.length === 0) return { status: assigned.length === 0 ? "disabled" : "idle", reason: "" }
   if (wanted.every((stream) => stream.status === "online")) return { status: "online", reason: "" }
   const worst = having("authFailed") ?? having("offline") ?? having("degraded") ?? having("probing") ??
     having("registered")

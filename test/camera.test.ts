@@ -38,6 +38,9 @@ describe("the status of a camera", () => {
     [["offline", "probing"], "offline"],
     [["probing", "registered"], "probing"],
     [["registered"], "registered"],
+    [["online", "idle"], "online"],
+    [["offline", "idle"], "offline"],
+    [["idle", "disabled"], "idle"],
   ]
   it.each(cases)("of %j is %s", (streams, status) => {
     assert.strictEqual(statusOf(streams.map((one) => ({ status: one, reason: one }))).status, status)
@@ -69,6 +72,7 @@ const row: CaptureRow = {
   url: "rtsp://camera.example/",
   transport: "tcp",
   enabled: true,
+  onDemand: true,
   cameraUsername: "admin",
   cameraPassword: `camera/${cameraId}/password=of the camera`,
   streamUsername: null,

@@ -54,6 +54,7 @@ export const assignmentOf = (options: {
   nodeId: options.nodeId,
   epoch: options.epoch,
   enabled: options.row.enabled,
+  onDemand: options.row.onDemand,
   recording: options.plan === null ? null : {
     recordingId: options.plan.recordingId,
     recordingToken: options.plan.recordingToken,

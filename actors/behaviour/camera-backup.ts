@@ -43,6 +43,7 @@ const plain = (camera: Camera): BackupCamera => ({
       sourceUrl: stream.sourceUrl,
       transport: stream.transport,
       enabled: stream.enabled,
+      onDemand: stream.onDemand,
       username: stream.username,
       hasPassword: stream.hasPassword,
       sealedPassword: null,

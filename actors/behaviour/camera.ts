@@ -107,6 +107,7 @@ const sealing = (vault: Vault["Service"]) => {
       sourceUrl: url,
       transport: input.transport ?? "tcp",
       enabled: input.enabled ?? true,
+      onDemand: input.onDemand ?? input.role === "sub",
       username: given.username ?? null,
       sealedPassword: yield* sealed(streamSecret(id), given.password),
     } satisfies NewStream
@@ -242,6 +243,7 @@ const make = Effect.gen(function*() {
         sourceUrl: url,
         transport: input.transport ?? "tcp" as const,
         enabled: input.enabled ?? true,
+        ...(input.onDemand === undefined ? {} : { onDemand: input.onDemand }),
         ...(yield* changed(streamSecret(id), given)),
       }
       return yield* ask(client.UpdateStream({ streamId: id, change, ifMatch }))

@@ -148,7 +148,7 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
     captures: (scope: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId }) =>
       answered(sql<CaptureRow>`
         SELECT c.id AS "cameraId", h.id AS "channelId", s.id AS "streamId", c.driver, s.role, s.source_url AS url,
-          s.transport, c.enabled AND h.active AND s.enabled AS enabled, c.username AS "cameraUsername",
+          s.transport, c.enabled AND h.active AND s.enabled AS enabled, s.on_demand AS "onDemand", c.username AS "cameraUsername",
           c.sealed_password AS "cameraPassword", s.username AS "streamUsername", s.sealed_password AS "streamPassword",
           c.name AS "cameraName", h.name AS "channelName"
         FROM camera_stream s JOIN camera_channel h ON h.id = s.channel_id JOIN camera c ON c.id = h.camera_id

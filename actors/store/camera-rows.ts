@@ -62,6 +62,7 @@ export interface StreamRow extends Written {
   readonly source_url: string
   readonly transport: Transport
   readonly enabled: boolean
+  readonly on_demand: boolean
   readonly username: string | null
   readonly sealed_password: string | null
   readonly codec: VideoCodec | null
@@ -95,6 +96,7 @@ const streamOf = (row: StreamRow, wanted: boolean): CameraStream => ({
   sourceUrl: row.source_url,
   transport: row.transport,
   enabled: row.enabled,
+  onDemand: row.on_demand,
   username: row.username,
   hasPassword: row.sealed_password !== null,
   codec: row.codec,
@@ -193,6 +195,7 @@ export interface CaptureRow {
   readonly transport: "tcp" | "udp"
   /** Camera, channel and stream are switched on. */
   readonly enabled: boolean
+  readonly onDemand: boolean
   readonly cameraUsername: string | null
   readonly cameraPassword: string | null
   readonly streamUsername: string | null

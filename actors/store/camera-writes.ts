@@ -89,10 +89,13 @@ const statements = (sql: SqlClient.SqlClient) => {
     )
   const insertStream = (nowMs: EpochMs, cameraId: CameraId, channelId: ChannelId, stream: NewStream) =>
     sql`
-      INSERT INTO camera_stream (id, camera_id, channel_id, role, source_url, transport, enabled, username, sealed_password,
+      INSERT INTO camera_stream (id, camera_id, channel_id, role, source_url, transport, enabled, on_demand, username,
+        sealed_password,
         status, reason, created_at, updated_at, version)
       VALUES (${stream.id}, ${cameraId}, ${channelId}, ${stream.role}, ${stream.sourceUrl}, ${stream.transport},
-        ${stream.enabled}, ${stream.username}, ${stream.sealedPassword}, 'registered', '', ${new Date(nowMs)},
+        ${stream.enabled}, ${
+      stream.onDemand ?? false
+    }, ${stream.username}, ${stream.sealedPassword}, 'registered', '', ${new Date(nowMs)},
         ${new Date(nowMs)}, 1)`
   const insertChannel = (nowMs: EpochMs, cameraId: CameraId, channel: NewChannel, number: number) =>
     Effect.gen(function*() {
@@ -281,6 +284,9 @@ const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
         yield* sql`
         UPDATE camera_stream SET source_url = ${change.sourceUrl}, transport = ${change.transport},
           enabled = ${change.enabled}, version = version + 1, updated_at = ${new Date(writer.nowMs)} WHERE id = ${id}`
+        if (change.onDemand !== undefined) {
+          yield* sql`UPDATE camera_stream SET on_demand = ${change.onDemand} WHERE id = ${id}`
+        }
         if (
           change.username !== undefined
         ) yield* sql`UPDATE camera_stream SET username = ${change.username} WHERE id = ${id}`

@@ -195,7 +195,11 @@ const onChannel = [
     success: created(CameraStream),
     error: problems(ChannelNotFound, StreamExists, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
-    doc("Add a stream", "One stream a role."),
+    doc(
+      "Add a stream",
+      "One stream a role. One that is `onDemand` is connected while somebody watches, or it is recorded, and `idle` otherwise: sub " +
+        "streams unless said otherwise.",
+    ),
   ),
 ] as const
 

@@ -34,6 +34,7 @@ const Stored = Schema.Struct({
   nodeId: NodeId,
   epoch: Schema.Int,
   enabled: Schema.Boolean,
+  onDemand: Schema.optionalKey(Schema.Boolean),
   recording: Schema.NullOr(Schema.Struct({
     recordingId: RecordingId,
     recordingToken: RecordingToken,
@@ -90,7 +91,7 @@ export const sameAssignment = (a: Assignment, b: Assignment): boolean => {
       r.enabled === s.enabled && r.retentionDays === s.retentionDays && r.maxBytes === s.maxBytes)
   return recording && sameSource(a, b) && a.cameraId === b.cameraId && a.channelId === b.channelId &&
     a.nodeId === b.nodeId && a.epoch === b.epoch && a.cameraName === b.cameraName && a.channelName === b.channelName &&
-    a.role === b.role
+    a.role === b.role && (a.onDemand ?? false) === (b.onDemand ?? false)
 }
 
 export const loadAssignments = Effect.fnUntraced(

@@ -5,10 +5,13 @@
  * 1. A connection is one `run` that ends with a reason; the reason becomes the health, the one line for a person and the cause
  *    of the gap, and nothing else does.
  * 2. The watchdog counts media, not bytes or keep-alives: `frozenMs` without an access unit ends the run.
- * 3. Not recorded and not watched, the stream is only probed: connected until its first key picture, again every `probeEveryMs`.
+ * 3. Not recorded and not watched, the stream is only probed: connected until its first key picture, again every `probeEveryMs`. One
+ *    that is on demand is `idle` after a good probe; a connection that failed is tried again until one is good.
  * 4. Settings of the recording change without touching the connection; settings of the connection replace it at once.
  * 5. A source that comes by itself is never called: it is waited for, taken at once, and kept while it is there, also unrecorded.
- * 6. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
+ * 6. It stays connected for `lingerSeconds` after the last viewer. A camera that refused the credentials is not tried sooner
+ *    because somebody comes, and no camera because somebody goes.
+ * 7. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
  */
 import type { StreamHealth, StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver, SourceError, SourceListener, SourceOptions } from "#media/source.ts"
@@ -30,6 +33,8 @@ export interface SessionOptions {
   /** Longest wait for a key picture where one is needed: at the start of a run, after other parameters. */
   readonly firstKeyMs: number
   readonly probeEveryMs: number
+  /** How long a viewer who went is waited for. */
+  readonly lingerSeconds: number
   /** So long after a loss the stream counts as degraded. */
   readonly degradedMs: number
 }
@@ -41,6 +46,7 @@ export const defaultSessionOptions: SessionOptions = {
   firstUnitMs: 12_000,
   firstKeyMs: 30_000,
   probeEveryMs: 60_000,
+  lingerSeconds: 10,
   degradedMs: 10_000,
 }
 
@@ -102,7 +108,7 @@ interface RunFacts {
 }
 
 /** What the present connection is for; `probed`: a probe that has seen enough and is ending. */
-type Mode = "off" | "record" | "probe" | "probed"
+type Mode = "off" | "idle" | "record" | "probe" | "probed"
 
 class StreamSession implements Session {
   private readonly parts: SessionParts
@@ -116,6 +122,12 @@ class StreamSession implements Session {
   private attempt = 0
   private running: Mode = "off"
   private connected = false
+  /** The last connection failed, and the next one is waited for. */
+  private retrying = false
+  /** A connection by the present settings was good, and none has failed since. */
+  private good = false
+  /** Seconds that the last viewer is still waited for. */
+  private lingering = 0
   /** Opened to end the present connection or wait, and look at the settings again. */
   private readonly again = Latch.makeUnsafe(false)
 
@@ -128,7 +140,8 @@ class StreamSession implements Session {
     this.board = new StatusBoard(streamId, parts.publish, () => this.slot.recorder())
     this.slot = makeRecordingSlot(parts.openRecording, () => this.board.tell())
     this.hub = makeStreamHub(() => {
-      if (this.mode() !== this.running && !this.goesOn()) this.again.openUnsafe()
+      this.lingering = this.hub.viewers() > 0 ? 0 : parts.options.lingerSeconds
+      if (this.hub.viewers() > 0 && !(this.retrying && this.board.health === "authFailed")) this.look()
     })
   }
 
@@ -150,6 +163,7 @@ class StreamSession implements Session {
       const { parameters } = this.board
       if (parameters !== null) this.slot.wanted()?.intake.parameters(parameters)
       const same = sameSource(previous.assignment, next.assignment)
+      if (!same) this.good = false
       if (!same || (this.mode() !== this.running && !this.goesOn())) {
         this.attempt = 0
         this.again.openUnsafe()
@@ -159,6 +173,7 @@ class StreamSession implements Session {
   }
 
   tick(): void {
+    if (this.lingering > 0 && --this.lingering === 0 && !this.retrying) this.look()
     this.slot.recorder()?.tick()
     this.board.tick(this.clock.currentTimeMillisUnsafe())
   }
@@ -173,7 +188,14 @@ class StreamSession implements Session {
 
   private mode(): Mode {
     if (!this.kept.assignment.enabled) return "off"
-    return this.slot.wanted() !== null || this.hub.viewers() > 0 ? "record" : "probe"
+    if (this.slot.wanted() !== null || this.hub.viewers() > 0 || this.lingering > 0) return "record"
+    const onDemand = this.kept.assignment.onDemand === true && this.parts.driver.comes === undefined
+    return this.good && onDemand ? "idle" : "probe"
+  }
+
+  /** After viewers came or went: ends the present connection or wait if it is not what is wanted now. */
+  private look(): void {
+    if (this.mode() !== this.running && !this.goesOn()) this.again.openUnsafe()
   }
 
   /** Whether the probe's connection became the one that is now wanted. */
@@ -243,6 +265,7 @@ class StreamSession implements Session {
   private connect(facts: RunFacts): Effect.Effect<RunEnd | null> {
     const probed = Latch.makeUnsafe(false)
     const listener = this.listen(facts, () => {
+      this.good = true
       if (this.board.health !== "online") this.board.set("online", "")
       // What comes by itself sends in any case: staying with it tells when it goes.
       if (this.running !== "probe" || this.parts.driver.comes !== undefined) return
@@ -283,7 +306,14 @@ class StreamSession implements Session {
       this.board.reconnects++
       const { streamId } = this.kept.assignment
       yield* Effect.logInfo(`Stream ${streamId}: ${end.reason}; next attempt in ${delayMs} ms`)
-      yield* this.pause(delayMs)
+      this.good = false
+      this.retrying = true
+      yield* Effect.ensuring(
+        this.pause(delayMs),
+        Effect.sync(() => {
+          this.retrying = false
+        }),
+      )
     })
   }
 
@@ -306,6 +336,11 @@ class StreamSession implements Session {
       this.running = this.mode()
       if (this.running === "off") {
         board.set("disabled", "")
+        yield* this.again.await
+        return
+      }
+      if (this.running === "idle") {
+        board.set("idle", "")
         yield* this.again.await
         return
       }

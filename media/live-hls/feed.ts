@@ -166,6 +166,9 @@ export const openFeed = Effect.fnUntraced(function*(streamId: StreamId, mostByte
   // Segments last longer than a second, so the numbers of the next feed lie above those of this one.
   const feed = new Feed(Math.floor(clock.currentTimeMillisUnsafe() / 1000), mostBytes)
   yield* Effect.addFinalizer(() => Effect.sync(() => feed.end()))
-  yield* Effect.forkScoped(follow(feed, streamId, view, scope))
+  // What a camera sends must not take the players' answers away: they learn that it is over.
+  const broken = (defect: unknown) =>
+    Effect.andThen(Effect.logError(`Live HLS of stream ${streamId} broke`, defect), Effect.sync(() => feed.end()))
+  yield* Effect.forkScoped(Effect.catchDefect(follow(feed, streamId, view, scope), broken))
   return feed
 })

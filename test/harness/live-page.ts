@@ -30,7 +30,7 @@ const look = (data) => {
     frames.add(Number(String.fromCharCode(...data.subarray(at + 54, at + 66))))
   }
 }
-const hls = new Hls({ lowLatencyMode: true, liveDurationInfinity: true })
+const hls = new Hls({ lowLatencyMode: true, liveDurationInfinity: true, maxLiveSyncPlaybackRate: 1.2 })
 hls.on(Hls.Events.BUFFER_APPENDING, (_, { data, type }) => { if (type !== "audio") look(data) })
 hls.on(Hls.Events.ERROR, (_, data) => { if (data.details !== "bufferStalledError") errors.push(data.details + " " + (data.error?.message ?? "")) })
 hls.on(Hls.Events.MANIFEST_PARSED, () => v.play())

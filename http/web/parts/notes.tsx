@@ -33,6 +33,7 @@ const words: Readonly<Record<string, string>> = {
   offline: "offline",
   authFailed: "password refused",
   disabled: "switched off",
+  idle: "on demand",
   recording: "recording",
   waiting: "waiting for pictures",
   failed: "not recording",
