@@ -100,12 +100,13 @@ describe("assignments", () => {
         { ...row, driver: "mobile" },
       ]
       const made = yield* compose(rows, [plan], { nodeId, epoch: 7 })
-      assert.lengthOf(made, 2)
+      assert.lengthOf(made, 3)
       assert.deepInclude(made[0], { epoch: 7, nodeId, username: "admin", driver: "rtsp" })
       assert.deepInclude(made[0]!.recording, { recordingId: plan.recordingId, retentionDays: 3 })
       assert.strictEqual(Redacted.value(made[0]!.password!), "of the camera")
       assert.deepInclude(made[1], { username: "viewer", recording: null })
       assert.strictEqual(Redacted.value(made[1]!.password!), "of the stream")
+      assert.deepInclude(made[2], { driver: "mobile", onDemand: true })
     }).pipe(Effect.provide(openVault)))
 
   it.effect("go without a password that was sealed for another place", () =>
