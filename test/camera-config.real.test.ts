@@ -179,6 +179,17 @@ const settings = (api: Api, path: string, { device }: JoinedCamera) =>
     const done = yield* api.send("POST", reset, { mode: "hard", confirm: path.split("/").at(-1) })
     assert.deepInclude(done.body, { mode: "hard" })
     assert.strictEqual(configuration.resets.at(-1), "Hard")
+    // The log follows the answers.
+    const told = yield* Effect.gen(function*() {
+      for (;;) {
+        const entries = items(yield* api.send("GET", "/auth/api/v1/audit?action=cameraConfig.factoryReset&limit=500"))
+        const hard = entries.filter(({ detail }) => (detail as { readonly mode?: string }).mode === "hard")
+        if (hard.some(({ outcome }) => outcome === "success")) return hard
+        yield* Effect.sleep(100)
+      }
+    }).pipe(Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.die(new Error("it was not audited")) }))
+    assert.isTrue(told.every(({ resource }) => (resource as { readonly id?: string }).id === path.split("/").at(-1)))
+    assert.lengthOf(told.filter(({ outcome }) => outcome !== "success"), 3, "refused ones too")
   })
 
 /** As an independent player sees it. */

@@ -59,7 +59,8 @@ const pictures = (on: OnDevice) => ({
   Snapshot: ({ payload }: Payload<{ readonly profile: string | null }>) =>
     on("a snapshot", (device) =>
       Effect.gen(function*() {
-        const profile = payload.profile ?? (yield* device.profiles)[0]?.token
+        const own = payload.profile === null ? yield* device.profiles : []
+        const profile = payload.profile ?? (own.find(({ videoEncoder }) => videoEncoder !== null) ?? own[0])?.token
         if (profile === undefined) {
           return yield* new OnvifOperationUnsupported({ operation: "GetSnapshotUri", detail: "it has no profile" })
         }

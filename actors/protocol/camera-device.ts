@@ -80,7 +80,7 @@ export class CameraDevices extends Context.Service<CameraDevices, {
     id: CameraId,
     message: (camera: CameraDeviceClient) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, Told<E> | CameraNotFound | DependencyUnavailable>
-  /** The picture that the camera serves by itself, at most a second old; fetched by the node that is asked. Null: the first profile. */
+  /** The picture that the camera serves by itself, at most a second old; fetched by the node that is asked. Null: of its first profile with one. */
   readonly picture: (
     id: CameraId,
     profile: string | null,

@@ -179,7 +179,7 @@ const onSnapshot = [
     doc(
       "Get the camera snapshot URI",
       "A path on this server, where the camera's picture is passed on with the camera's own credentials; 501 where the camera " +
-        "serves no pictures. Of the first profile, if `profileToken` is left out.",
+        "serves no pictures. Of the first profile with a picture, if `profileToken` is left out.",
     ),
   ),
   HttpApiEndpoint.get("snapshot", `${base}/snapshot`, {

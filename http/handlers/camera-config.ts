@@ -6,6 +6,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraConfigGroup } from "../contract/camera-config.ts"
 import { createdAt, nightjar } from "../contract/conventions.ts"
+import { auditDetail } from "./http-audit.ts"
 
 const base = "/camera/api/v1/cameras"
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
@@ -66,15 +67,18 @@ export const CameraConfigHandlers = HttpApiBuilder.group(
       .handle(
         "setNetworkInterface",
         ({ params: { id, token }, payload }) =>
-          ask(id, (camera) => camera.SetNetworkInterface({ token, change: payload })),
+          Effect.andThen(
+            auditDetail({ interface: token, change: payload }),
+            ask(id, (camera) => camera.SetNetworkInterface({ token, change: payload })),
+          ),
       )
       .handle(
         "factoryReset",
         ({ params, payload: { confirm, mode } }) =>
-          Effect.as(ask(params.id, (camera) => camera.FactoryReset({ mode, confirm })), {
-            mode,
-            advice: resetAdvice[mode],
-          }),
+          Effect.as(
+            Effect.andThen(auditDetail({ mode }), ask(params.id, (camera) => camera.FactoryReset({ mode, confirm }))),
+            { mode, advice: resetAdvice[mode] },
+          ),
       )
       .handle(
         "snapshotUri",

@@ -397,6 +397,23 @@ describe("each operation", () => {
         }
       }),
   )
+
+  const oddities: ReadonlyArray<Partial<Quirks>> = [
+    { digestOnly: true },
+    { wrongNamespace: true, noServices: true, media1Only: true },
+    { clockSkewMs: -86_400_000 },
+    { media2Broken: true },
+    { namedHost: "203.0.113.9" },
+    { slowMs: 20 },
+  ]
+  it.live.each(oddities)("works on a device with %j", (quirks) =>
+    Effect.gen(function*() {
+      const device = yield* simulated(quirks)
+      const config = yield* configOf(device)
+      for (const [, , ask] of operations) yield* ask(config)
+      assert.isTrue(device.heard.every((text) => !text.includes("swordfish")))
+      assert.strictEqual(device.mostConnections(), 1)
+    }))
 })
 
 it.live("a device that answers 503 under load is busy, and well again a second later", () =>

@@ -109,6 +109,9 @@ const management = (state: State, request: Request): string => {
       return `<tds:Capabilities><tt:Device><tt:XAddr>${addressOf(state, "device")}</tt:XAddr></tt:Device><tt:Media>` +
         `<tt:XAddr>${addressOf(state, "media")}</tt:XAddr></tt:Media>` +
         (state.quirks.noPtz ? "" : `<tt:PTZ><tt:XAddr>${addressOf(state, "ptz")}</tt:XAddr></tt:PTZ>`) +
+        (state.quirks.noImaging ?
+          "" :
+          `<tt:Imaging><tt:XAddr>${addressOf(state, "imaging")}</tt:XAddr></tt:Imaging>`) +
         `</tds:Capabilities>`
     default: {
       const answer = network(state, request)
@@ -175,6 +178,7 @@ export interface SimulatedDevice {
 /** What the quirks make of a reply. */
 const twisted = ({ quirks }: State, xml: string): string => {
   const odd = quirks.wrongNamespace ? xml.replaceAll("www.onvif.org", "www.example.org") : xml
+  if (quirks.mangle !== null) return quirks.mangle(odd)
   return quirks.brokenXml ? odd.slice(0, odd.lastIndexOf("</env:Body>") - 5) : odd
 }
 

@@ -50,6 +50,8 @@ export interface Quirks {
   media2Lacks: ReadonlyArray<string>
   /** Operations that it declines, whatever is asked. */
   refuses: ReadonlyArray<string>
+  /** What becomes of every reply on its way. */
+  mangle: ((xml: string) => string) | null
   /** It carries this operation out, and the connection breaks without an answer. */
   vanishesAt: string | null
   /** What it serves as its picture: an error page, one that calls itself a picture, a redirect, one that never ends or never goes on. */
@@ -83,6 +85,7 @@ export const noQuirks: Quirks = {
   lacks: [],
   media2Lacks: [],
   refuses: [],
+  mangle: null,
   vanishesAt: null,
   picture: "jpeg",
   pictureAuth: "digest",

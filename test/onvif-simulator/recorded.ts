@@ -4,7 +4,9 @@
  * Invariants
  * 1. Answers are the recorded ones, word for word. Where an operation was recorded once a profile, each gets its own by the order in
  *    which profiles are listed.
- * 2. `GetVideoEncoderConfigurations`, which was recorded one by one, is made of those; what was not recorded is not supported.
+ * 2. `GetVideoEncoderConfigurations`, which was recorded one by one, is made of those, and sources and audio encoders of the profiles
+ *    that hold them; what was not recorded is not supported.
+ * 3. A fault was recorded behind a comment that names the operation.
  */
 import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
@@ -22,7 +24,22 @@ const fixtures = join(import.meta.dirname, "..", "fixtures", "onvif")
 
 export const recordedReplies = (name: string): ReadonlyMap<string, ReadonlyArray<string>> => {
   const lines = readFileSync(join(fixtures, `${name}.xml`), "utf8").trim().split("\n")
-  return Map.groupBy(lines, (line) => /^<(\w+)Response/.exec(line)?.[1] ?? "")
+  return Map.groupBy(lines, (line) => /^<!--(\w+)-->/.exec(line)?.[1] ?? /^<(\w+)Response/.exec(line)?.[1] ?? "")
+}
+
+/** Configurations that were recorded as parts of profiles alone, each once. */
+const parts: Readonly<Record<string, string>> = {
+  GetVideoSourceConfigurations: "VideoSourceConfiguration",
+  GetAudioSourceConfigurations: "AudioSourceConfiguration",
+  GetAudioEncoderConfigurations: "AudioEncoderConfiguration",
+}
+const partsOf = (replies: ReadonlyMap<string, ReadonlyArray<string>>, operation: string, part: string): string => {
+  const profiles = replies.get("GetProfiles")?.[0] ?? ""
+  const found = profiles.matchAll(new RegExp(`<${part} ([^>]*?token="([^"]*)"[^>]*>.*?)</${part}>`, "g"))
+  const each = new Map([...found].map((one) => [one[2], `<Configurations ${one[1]}</Configurations>`]))
+  return `<${operation}Response xmlns="http://www.onvif.org/ver10/media/wsdl">${
+    [...each.values()].join("")
+  }</${operation}Response>`
 }
 
 const encoders = (replies: ReadonlyMap<string, ReadonlyArray<string>>): string => {
@@ -46,6 +63,8 @@ export const startRecorded = async (name: string): Promise<RecordedDevice> => {
     const request = readRequest(text)
     if (request === null) throw unsupported("that")
     if (request.operation === "GetVideoEncoderConfigurations") return encoders(replies)
+    const part = parts[request.operation]
+    if (part !== undefined) return partsOf(replies, request.operation, part)
     const lines = replies.get(request.operation)
     if (lines === undefined) throw unsupported(request.operation)
     const profile = profiles.indexOf(request.body.at("ProfileToken").text)
