@@ -117,10 +117,12 @@ const unusedFeatures = [
   "display-capture",
 ]
   .map((feature) => `${feature}=()`).join(", ")
-/** A phone's own page sends what these two see and hear; the others may not ask for them. */
-const capturing = ["camera", "microphone"]
-const featuresOf = (path: string): string =>
-  [...capturing.map((feature) => `${feature}=${path === "/phone" ? "(self)" : "()"}`), unusedFeatures].join(", ")
+/** A phone's own page sends what it sees and hears, the dashboard what somebody says to a camera; the reference nothing. */
+const featuresOf = (path: string): string => {
+  const allowed = (is: boolean) => is ? "(self)" : "()"
+  const microphone = path === "/" || path === "/phone"
+  return `camera=${allowed(path === "/phone")}, microphone=${allowed(microphone)}, ${unusedFeatures}`
+}
 
 const withHeaders = (info: RequestInfo, response: Response): Response => {
   const html = (response.headers["content-type"] ?? "").startsWith("text/html")

@@ -12,8 +12,9 @@
  * 4. A port that is taken costs this door, not the node.
  * 5. Recorded pictures are sent as they are stored, and read no faster than the player takes them.
  */
+import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { EpochMs, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
-import { Context, Data, type Effect, type Redacted } from "effect"
+import { Context, Data, type Effect, type Redacted, type Scope } from "effect"
 
 /** Who was let in. */
 export interface RtspGrant {
@@ -22,6 +23,19 @@ export interface RtspGrant {
   /** Where it is for recorded footage: the recording that its token names. */
   readonly recordingId: RecordingId | null
 }
+
+/** The loudspeaker of a camera, held by one who was let in. */
+export interface RtspTalk {
+  readonly codec: TalkCodec
+  /** `packet[from, to)`: RTP, valid during the call. */
+  readonly hear: (packet: Buffer, from: number, to: number) => void
+  /** Returns when it is held no more. */
+  readonly ended: Effect.Effect<void>
+}
+
+export class RtspTalkRefused extends Data.TaggedError("RtspTalkRefused")<{
+  readonly reason: "unsupported" | "taken" | "notAllowed" | "away"
+}> {}
 
 /** Somebody who was not let in. */
 export interface RtspRefusal {
@@ -52,6 +66,12 @@ export class RtspGate extends Context.Service<RtspGate, {
   ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
   /** For the account, which may read all; null: there is no such recording. */
   readonly recordingOf: (recordingToken: RecordingToken) => Effect.Effect<RecordingId | null, RtspGateClosed>
+  /** Lets one who was let in to a live stream talk to its camera, until the scope closes. */
+  readonly talk: (
+    grant: RtspGrant,
+    streamId: StreamId,
+    from: Pick<RtspRefusal, "address" | "userAgent">,
+  ) => Effect.Effect<RtspTalk, RtspTalkRefused, Scope.Scope>
   readonly refused: (refusal: RtspRefusal) => Effect.Effect<void>
   /** Asked again and again while somebody reads; tokens themselves may expire meanwhile. */
   readonly holds: (grant: RtspGrant) => Effect.Effect<boolean>

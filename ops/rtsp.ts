@@ -3,22 +3,32 @@
  *
  * Invariants
  * 1. Recorded footage is for those who hold `recording:replay` on it, by a token of a stream of its own channel or by their access token.
- * 2. Refusals are in the audit log, as many a second as it takes of any.
+ * 2. Who talks to a camera is a user who holds `camera:talk` on it, by the token of its stream; the account does not talk.
+ * 3. Refusals are in the audit log, as many a second as it takes of any.
  */
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
+import { Users } from "#actors/protocol/auth-users.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
-import { StreamAccess } from "#actors/protocol/camera.ts"
+import { StreamAccess, type StreamGrant } from "#actors/protocol/camera.ts"
 import { Resources } from "#actors/protocol/permission.ts"
-import { RtspGate, RtspGateClosed, type RtspGrant, type RtspRefusal, RtspRefused } from "#media/rtsp-server.ts"
+import {
+  RtspGate,
+  RtspGateClosed,
+  type RtspGrant,
+  type RtspRefusal,
+  RtspRefused,
+  RtspTalkRefused,
+} from "#media/rtsp-server.ts"
 import * as RtspServer from "#media/rtsp-server/live.ts"
 import { anonymousActor, type AuditFact } from "#schema/auth-audit.ts"
 import { RecordingId, type RecordingToken, type UserId } from "#schema/common.ts"
-import { decide, type Grant, type Principal, type ResourceRef } from "#schema/permission.ts"
+import { decide, type Grant, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
 import { Effect, Layer, type Redacted } from "effect"
 import type { Settings } from "./config.ts"
 
-const principalOf = (userId: UserId, sessionId: string, grants: ReadonlyArray<Grant>): Principal => ({
+const principalOf = (userId: UserId, sessionId: string, grants: ReadonlyArray<Grant>): UserPrincipal => ({
   kind: "user",
   userId,
   username: "",
@@ -49,6 +59,12 @@ const factOf = ({ address, locked, userAgent, what }: RtspRefusal): AuditFact =>
   }
 }
 
+const talkReasons: Readonly<Record<string, RtspTalkRefused["reason"]>> = {
+  TalkBackTaken: "taken",
+  TalkBackElsewhere: "taken",
+  TalkBackUnsupported: "unsupported",
+}
+
 const closed = () => new RtspGateClosed()
 const isAway = (error: { readonly _tag: string }) => error._tag === "DependencyUnavailable"
 const refusedOr = (error: { readonly _tag: string }) => isAway(error) ? new RtspGateClosed() : new RtspRefused()
@@ -59,6 +75,8 @@ const gate = Layer.effect(
     const access = yield* StreamAccess
     const tokens = yield* AccessTokens
     const resources = yield* Resources
+    const talkBack = yield* TalkBack
+    const users = yield* Users
     const audit = yield* AuditTrail
     /** Whether those who were let in may go on. */
     const checks = new WeakMap<RtspGrant, Effect.Effect<boolean>>()
@@ -66,6 +84,22 @@ const gate = Layer.effect(
       checks.set(grant, check)
       return grant
     }
+
+    const watchers = new WeakMap<RtspGrant, StreamGrant>()
+    const watcher = (grant: StreamGrant): RtspGrant => {
+      const reader = granted({ holder: grant.sessionId, recordingId: null }, mayWatch(tokens, grant))
+      watchers.set(reader, grant)
+      return reader
+    }
+
+    /** Whoever watches, if he may talk as well. */
+    const talkerOf = ({ resource, sessionId, userId }: StreamGrant) =>
+      Effect.gen(function*() {
+        const grants = yield* tokens.grantsOf(userId)
+        const { username } = yield* users.get(userId)
+        const principal = { ...principalOf(userId, sessionId, grants ?? []), username }
+        return decide(principal, "camera:talk", resource).allowed ? principal : null
+      }).pipe(Effect.catch(() => Effect.succeed(null)))
 
     const shownBy = (token: Redacted.Redacted): Effect.Effect<Shown, RtspRefused | RtspGateClosed> =>
       access.verify(token).pipe(
@@ -98,9 +132,7 @@ const gate = Layer.effect(
         access.verify(token).pipe(
           Effect.mapError(refusedOr),
           Effect.flatMap((grant) =>
-            grant.streamId === streamId ?
-              Effect.succeed(granted({ holder: grant.sessionId, recordingId: null }, mayWatch(tokens, grant))) :
-              Effect.fail(new RtspRefused())
+            grant.streamId === streamId ? Effect.sync(() => watcher(grant)) : Effect.fail(new RtspRefused())
           ),
         ),
       replay: Effect.fnUntraced(function*(recordingToken, token) {
@@ -115,6 +147,20 @@ const gate = Layer.effect(
         const check = mayReplay(shown, found.place)
         if (!(yield* check)) return yield* new RtspRefused()
         return granted({ holder: shown.sessionId, recordingId: found.id }, check)
+      }),
+      talk: Effect.fnUntraced(function*(grant, streamId, from) {
+        const watching = watchers.get(grant)
+        // The account of the door is nobody whom the audit log could name.
+        const principal = watching === undefined ? null : yield* talkerOf(watching)
+        if (principal === null) return yield* new RtspTalkRefused({ reason: "notAllowed" })
+        const speaker = yield* Effect.acquireRelease(
+          Effect.andThen(
+            talkBack.open(streamId, principal, { via: "rtsp", ...from }),
+            talkBack.speaker(streamId, principal),
+          ).pipe(Effect.mapError((error) => new RtspTalkRefused({ reason: talkReasons[error._tag] ?? "away" }))),
+          ({ close }) => close,
+        )
+        return { codec: speaker.codec, hear: speaker.hear, ended: speaker.ended }
       }),
       recordingOf: (recordingToken) => Effect.map(placeOf(recordingToken), (found) => found?.id ?? null),
       refused: (refusal) => audit.note(factOf(refusal)),

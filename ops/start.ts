@@ -31,6 +31,8 @@ import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
 import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
+import * as CameraTalkLease from "#actors/behaviour/camera-talk-lease.ts"
+import * as CameraTalk from "#actors/behaviour/camera-talk.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
 import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as EventNotifications from "#actors/behaviour/event-notification.ts"
@@ -72,6 +74,7 @@ import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
+import * as Backchannel from "#media/backchannel/live.ts"
 import * as Capture from "#media/capture/live.ts"
 import { DeviceDrivers } from "#media/device.ts"
 import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
@@ -175,6 +178,7 @@ const control = (settings: Settings) => {
     EventSources.stopping(settings.nodeName),
     CameraEntity.layer,
     CameraDevice.entityLayer({ holdMs: settings.ptzHoldSeconds * 1000 }),
+    CameraTalkLease.entityLayer,
     RecordEntity.layer,
     ReplayEntity.layer,
     CameraActivation.layer,
@@ -198,7 +202,14 @@ const control = (settings: Settings) => {
     Layer.provide([AuthGrants.layer, PopupSnapshots.layer]),
   )
   const services = popups.pipe(
-    Layer.provideMerge(Layer.mergeAll(CameraAccess.layer, CameraMobile.layer, permissions)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        CameraAccess.layer,
+        CameraMobile.layer,
+        CameraTalk.layer.pipe(Layer.provide(Backchannel.layer)),
+        permissions,
+      ),
+    ),
     Layer.provideMerge(Layer.mergeAll(SearchBehaviour.layer, ReplayBehaviour.layer, LicenseBehaviour.layer(license))),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(

@@ -232,6 +232,7 @@ describe("the HTTP interface", () => {
       "PATCH cameraMobile.trickleMobile": "none",
       "DELETE cameraMobile.endMobile": "none",
       "POST cameraDevice.discoverCameras": "none",
+      "POST cameraTalk.offerTalk": "none",
       "POST replay.uri": "view",
     })
   })

@@ -18,6 +18,7 @@ import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraMobileGroup } from "./camera-mobile.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
+import { CameraTalkGroup } from "./camera-talk.ts"
 import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
@@ -51,6 +52,7 @@ const groups = nightjar
   .add(CameraLiveGroup)
   .add(CameraWebRtcGroup)
   .add(CameraDeviceGroup)
+  .add(CameraTalkGroup)
   .add(CameraPtzGroup)
   .add(CameraConfigGroup)
   .add(RecordGroup)

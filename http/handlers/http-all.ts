@@ -12,6 +12,7 @@ import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraMobileHandlers } from "./camera-mobile.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
+import { CameraTalkHandlers } from "./camera-talk.ts"
 import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
 import { HealthHandlers } from "./health.ts"
@@ -43,6 +44,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraLiveHandlers,
   CameraWebRtcHandlers,
   CameraDeviceHandlers,
+  CameraTalkHandlers,
   CameraPtzHandlers,
   CameraConfigHandlers,
   RecordHandlers,

@@ -12,6 +12,7 @@ import { Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { MobileCameras } from "#actors/protocol/camera-mobile.ts"
+import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -43,6 +44,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Push),
   lateLayer(Cameras),
   lateLayer(CameraDevices),
+  lateLayer(TalkBack),
   lateLayer(CameraBackups),
   lateLayer(MobileCameras),
   lateLayer(StreamAccess),

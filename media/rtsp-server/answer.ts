@@ -23,6 +23,7 @@ const reasons: Readonly<Record<number, string>> = {
   200: "OK",
   400: "Bad Request",
   401: "Unauthorized",
+  403: "Forbidden",
   404: "Not Found",
   453: "Not Enough Bandwidth",
   454: "Session Not Found",

@@ -2,13 +2,13 @@
  * One player's connection and its session (RFC 2326): requests are answered in order, the session ends with the connection.
  *
  * Invariants
- * 1. Requests that wait are {@link maxRequests} at most, answers that wait {@link maxAnswerBytes} (behind what a reader is sent);
- *    more ends the connection.
+ * 1. Answers that wait are {@link maxAnswerBytes} at most (behind what a reader is sent); more ends the connection.
  * 2. Who is not let in within {@link greetingMs} is disconnected; after that, whoever says nothing for {@link sessionTimeoutMs} and is
  *    not sent anything by this very connection. A reader by UDP is alive by its requests and its reports.
  */
+import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { StreamId } from "#schema/common.ts"
-import { Clock, Deferred, Effect, Exit, Queue, Scope } from "effect"
+import { type Clock, Effect, Exit, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Socket } from "node:net"
 import { Malformed } from "../codec/malformed.ts"
@@ -22,9 +22,18 @@ import { channelOf, type Destination, type Player, type Programme, type UdpSocke
 import type { Lockout } from "./lockout.ts"
 import { openLive, openRecording, type Shelf } from "./programme.ts"
 import { RequestReader } from "./request-reader.ts"
-import { keyOf, plainAddress, type Target, targetOf, transportText, type Wish, wishesOf } from "./transport.ts"
+import { backchannelTag, talkChannel, Talking, wantsToTalk } from "./talking.ts"
+import {
+  keyOf,
+  plainAddress,
+  talkTransportText,
+  type Target,
+  targetOf,
+  transportText,
+  type Wish,
+  wishesOf,
+} from "./transport.ts"
 
-const maxRequests = 16
 const maxAnswerBytes = 64 * 1024
 /** The largest group of pictures, and what a reader may be behind. */
 const maxStreamBytes = 24 * 1024 * 1024
@@ -33,7 +42,7 @@ export const sessionTimeoutMs = 60_000
 /** Players renew their sessions a little late. */
 const graceMs = 5_000
 /** Extensions that a player may require (RFC 2326, section 12.32). */
-const known: ReadonlySet<string> = new Set(["onvif-replay"])
+const known: ReadonlySet<string> = new Set(["onvif-replay", backchannelTag])
 
 /** What connections have in common. */
 export interface Door {
@@ -67,6 +76,7 @@ export class Connection {
   private readonly scope: Scope.Scope
   private readonly requests: RequestReader
   private readonly entrance: Entrance
+  private readonly talking: Talking
   private readonly remote: string
   private held: Held | null = null
   private session: Session | null = null
@@ -98,11 +108,18 @@ export class Connection {
       nowMs: () => clock.currentTimeMillisUnsafe(),
       close: () => this.close(),
     })
+    this.talking = new Talking({
+      gate: door.gate,
+      scope,
+      from: () => ({ address, userAgent: this.userAgent ?? "" }),
+      close: () => this.close(),
+    })
     this.requests = new RequestReader({
       onRequest,
       onPacket: (channel, bytes, from, to) => {
+        if (this.talking.hear(channel, bytes, from, to)) this.lastMs = clock.currentTimeMillisUnsafe()
         // Reports come on the odd channels.
-        if (channel % 2 === 1) this.session?.player.received(bytes, from, to)
+        else if (channel % 2 === 1) this.session?.player.received(bytes, from, to)
       },
     })
   }
@@ -253,46 +270,83 @@ export class Connection {
     Effect.gen({ self: this }, function*() {
       if (this.session !== null) return yield* refuse(455)
       const { programme, target } = yield* this.visit(head)
-      const body = programme.describe(plainAddress(this.socket.localAddress ?? "127.0.0.1"))
+      const talk = yield* this.talkOf(head, target)
+      const body = programme.describe(plainAddress(this.socket.localAddress ?? "127.0.0.1"), talk)
       if (body === null) return yield* refuse(503)
       return { status: 200, headers: [["Content-Base", target.base], ["Content-Type", "application/sdp"]], body }
     })
 
   private readonly setUp = (head: RequestHead): Effect.Effect<Answer, Refusal> =>
     Effect.gen({ self: this }, function*() {
-      const { programme, target: { track } } = yield* this.visit(head)
+      const { programme, target } = yield* this.visit(head)
+      const { track } = target
       if (this.session?.player.playing === true) return yield* refuse(455)
       if (this.session === null && header(head, "session") !== null) return yield* refuse(454)
       if (track === null) return yield* refuse(460)
+      if (track === "talk") return yield* this.setUpTalk(head, target, programme)
       const ssrc = programme.ssrc(track)
       if (ssrc === null) return yield* refuse(404)
       const chosen = this.choose(track, wishesOf(header(head, "transport") ?? ""))
       if (chosen === null) return yield* refuse(461)
-      this.session ??= {
-        id: randomBytes(8).toString("hex"),
-        sinceMs: this.clock.currentTimeMillisUnsafe(),
-        programme,
-        player: programme.player({ socket: this.socket, udp: this.door.udp }, () => this.socket.end()),
-      }
-      this.session.player.destinations.set(track, chosen)
+      const session = this.begin(programme)
+      session.player.destinations.set(track, chosen)
       return {
         status: 200,
-        headers: [this.sessionHeader(this.session), [
+        headers: [this.sessionHeader(session), [
           "Transport",
           transportText(chosen, ssrc, this.door.udp?.ports ?? [0, 0]),
         ]],
       }
     })
 
+  /** Null: it does not ask to talk. */
+  private talkOf(head: RequestHead, target: Target): Effect.Effect<TalkCodec | null, Refusal> {
+    const { grant } = this.entrance
+    if (!wantsToTalk(head) || grant === null) return Effect.succeed(null)
+    return target.kind === "live" ? this.talking.hold(grant, target) : refuse(551, [["Unsupported", backchannelTag]])
+  }
+
+  private readonly setUpTalk = (
+    head: RequestHead,
+    target: Target,
+    programme: Programme,
+  ): Effect.Effect<Answer, Refusal> =>
+    Effect.gen({ self: this }, function*() {
+      if ((yield* this.talkOf(head, target)) === null) return yield* refuse(404)
+      const wish = wishesOf(header(head, "transport") ?? "").find(({ kind }) => kind === "tcp")
+      const channel = wish?.kind === "tcp" ? wish.channel ?? talkChannel : null
+      if (channel === null || this.takenFor(null).includes(channel)) return yield* refuse(461)
+      this.talking.channel = channel
+      const session = this.begin(programme)
+      return { status: 200, headers: [this.sessionHeader(session), ["Transport", talkTransportText(channel)]] }
+    })
+
+  private begin(programme: Programme): Session {
+    this.session ??= {
+      id: randomBytes(8).toString("hex"),
+      sinceMs: this.clock.currentTimeMillisUnsafe(),
+      programme,
+      player: programme.player({ socket: this.socket, udp: this.door.udp }, () => this.socket.end()),
+    }
+    return this.session
+  }
+
   private sessionHeader({ id }: Session): readonly [string, string] {
     return ["Session", `${id};timeout=${sessionTimeoutMs / 1000}`]
   }
 
+  /** Channels that another track's stand in the way of. */
+  private takenFor(track: TrackName | null): ReadonlyArray<number> {
+    const { channel: talk } = this.talking
+    const channels = [...(this.session?.player.destinations ?? [])].flatMap(([name, one]) =>
+      name !== track && one.kind === "tcp" ? [one.channel] : []
+    )
+    return [...channels, ...(track === null || talk === null ? [] : [talk])].flatMap((one) => [one - 1, one, one + 1])
+  }
+
   /** The first wish that can be granted. */
   private choose(track: TrackName, wishes: ReadonlyArray<Wish>): Destination | null {
-    const taken = [...(this.session?.player.destinations ?? [])].flatMap(([name, one]) =>
-      name !== track && one.kind === "tcp" ? [one.channel - 1, one.channel, one.channel + 1] : []
-    )
+    const taken = this.takenFor(track)
     for (const wish of wishes) {
       if (wish.kind === "tcp") {
         const channel = wish.channel ?? channelOf[track]
@@ -339,36 +393,3 @@ export class Connection {
     return session === null ? Effect.void : session.player.pause
   })
 }
-
-/** Serves a player until its connection closes. */
-export const serve = (
-  door: Door,
-  socket: Socket,
-  opened: (connection: Connection) => void,
-  closed: (connection: Connection) => void,
-): Effect.Effect<void> =>
-  Effect.scoped(Effect.gen(function*() {
-    const ended = yield* Deferred.make<void>()
-    const requests = yield* Queue.bounded<RequestHead>(maxRequests)
-    socket.on("error", () => socket.destroy())
-    socket.on("close", () => Deferred.doneUnsafe(ended, Exit.void))
-    const connection = new Connection(door, socket, yield* Clock.Clock, yield* Effect.scope, (head) => {
-      if (!Queue.offerUnsafe(requests, head)) socket.destroy()
-    })
-    yield* Effect.addFinalizer(() =>
-      Effect.andThen(
-        connection.leave,
-        Effect.sync(() => {
-          closed(connection)
-          socket.destroy()
-        }),
-      )
-    )
-    opened(connection)
-    socket.on("data", (bytes: Buffer) => connection.read(bytes))
-    if (socket.destroyed) return
-    yield* Effect.raceFirst(
-      Effect.forever(Effect.flatMap(Queue.take(requests), connection.respond)),
-      Deferred.await(ended),
-    )
-  }))

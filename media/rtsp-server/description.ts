@@ -4,6 +4,7 @@
  * Invariants
  * 1. Video is track 0, audio track 1; payload types are dynamic but for G.711 at 8 kHz (RFC 3551, section 6).
  */
+import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { AudioParameters, TrackParameters, VideoParameters } from "#schema/media.ts"
 
 export type TrackName = "video" | "audio"
@@ -63,6 +64,17 @@ const audioLines = (audio: AudioParameters): ReadonlyArray<string> => {
   return [head, `a=rtpmap:${type} ${encodings[codec]}/${sampleRate}${channels > 1 ? `/${channels}` : ""}`, control]
 }
 
+/** A part that the player sends: directions are those of the player here (ONVIF Streaming Specification, section 5.3.3). */
+const talkLines = (codec: TalkCodec): ReadonlyArray<string> => {
+  const type = codec === "pcmu" ? 0 : 8
+  return [
+    `m=audio 0 RTP/AVP ${type}`,
+    `a=rtpmap:${type} ${encodings[codec]}/8000`,
+    "a=sendonly",
+    "a=control:trackID=2",
+  ]
+}
+
 export interface DescriptionOptions {
   /** Our address on this connection. */
   readonly local: string
@@ -72,11 +84,13 @@ export interface DescriptionOptions {
   readonly range: string
   /** The same once more, of the video alone: players that know only `npt` find it there, those of ONVIF take the first. */
   readonly videoRange: string | null
+  /** What the camera's loudspeaker takes; null: nobody is to talk to it. */
+  readonly talk: TalkCodec | null
 }
 
 export const describe = (
   parameters: TrackParameters,
-  { local, range, version, videoRange }: DescriptionOptions,
+  { local, range, talk, version, videoRange }: DescriptionOptions,
 ): string =>
   [
     "v=0",
@@ -89,5 +103,6 @@ export const describe = (
     ...videoLines(parameters.video),
     ...(videoRange === null ? [] : [`a=range:${videoRange}`]),
     ...(parameters.audio === null ? [] : audioLines(parameters.audio)),
+    ...(talk === null ? [] : talkLines(talk)),
     "",
   ].join("\r\n")

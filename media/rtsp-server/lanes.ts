@@ -6,6 +6,7 @@
  * 1. Packets that are framed for their ordinary channels are written as they are; others cost a copy.
  * 2. By UDP nothing waits, and what the network drops is the player's reports to tell.
  */
+import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { RecordingToken, StreamId } from "#schema/common.ts"
 import type { Effect } from "effect"
 import type { Socket as UdpSocket } from "node:dgram"
@@ -132,7 +133,7 @@ export interface Programme {
   /** Null: live. */
   readonly recordingToken: RecordingToken | null
   /** The session description. `local`: our address on this connection. */
-  readonly describe: (local: string) => string | null
+  readonly describe: (local: string, talk: TalkCodec | null) => string | null
   readonly ssrc: (track: TrackName) => number | null
   readonly player: (wires: Wires, onEnd: () => void) => Player
 }

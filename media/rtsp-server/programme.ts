@@ -54,10 +54,10 @@ export const openLive = (
       key: keyOf(target),
       streamId,
       recordingToken: null,
-      describe: (local) =>
+      describe: (local, talk) =>
         found.parameters === null ?
           null :
-          describe(found.parameters, { local, version: found.version, range: "npt=now-", videoRange: null }),
+          describe(found.parameters, { local, version: found.version, range: "npt=now-", videoRange: null, talk }),
       ssrc: (track) => found.ssrc(track),
       player: (wires, onEnd) => new Reader(found, wires, onEnd),
       isStale: () => found.stale,
@@ -103,6 +103,7 @@ export const openRecording = Effect.fnUntraced(
           local,
           version: 1,
           range: `clock=${clockText(interval.start)}-${clockText(interval.end)}`,
+          talk: null,
           videoRange: `npt=0-${((interval.end - interval.start) / 1000).toFixed(3)}`,
         }),
       ssrc: (track) => track === "audio" && parameters.audio === null ? null : numbers.ssrc[track === "video" ? 0 : 1],

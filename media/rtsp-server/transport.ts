@@ -45,6 +45,10 @@ const wishOf = (spec: string): Wish | null => {
 export const wishesOf = (header: string): ReadonlyArray<Wish> =>
   header.split(",").slice(0, maxSpecs).map(wishOf).filter((wish) => wish !== null)
 
+/** The answer to SETUP of the part that a player talks on. */
+export const talkTransportText = (channel: number): string =>
+  `RTP/AVP/TCP;unicast;interleaved=${channel}-${channel + 1}`
+
 /** The answer to SETUP: where the track will go. `serverPorts`: where UDP comes from. */
 export const transportText = (chosen: Destination, ssrc: number, serverPorts: readonly [number, number]): string => {
   const tail = `ssrc=${ssrc.toString(16).padStart(8, "0")};mode="PLAY"`
@@ -58,7 +62,7 @@ export const plainAddress = (address: string) => address.replace(/^::ffff:(?=\d+
 
 interface Place {
   /** Null: the thing as a whole. */
-  readonly track: TrackName | null
+  readonly track: TrackName | "talk" | null
   /** What relative control addresses stand under: without token, with a slash at the end. */
   readonly base: string
 }
@@ -85,6 +89,7 @@ export const keyOf = (target: Target): string =>
     `recording/${target.recordingToken}/${target.startMs ?? ""}-${target.endMs ?? ""}`
 
 const maxAddress = 2_048
+const tracks = [...trackNames, "talk"] as const
 const place =
   /^rtsps?:\/\/(?:[^/?#\s]*@)?((?:\[[0-9a-f:.]+\]|[\w.~-]+)(?::\d{1,5})?)\/(live|recording)\/([0-9a-f-]{36})(?=[/?#]|$)(\S*)$/i
 const isStreamId = Schema.decodeUnknownOption(StreamId)
@@ -120,8 +125,9 @@ export const targetOf = (url: string): Target | null => {
   if (match === null) return null
   const [host, kind, id, rest] = match.slice(1) as [string, string, string, string]
   const number = /\/trackID=(\d)\/?(?:\?.*)?$/i.exec(rest)?.[1]
-  const track = number === undefined ? null : trackNames[Number(number)]
+  const track = number === undefined ? null : tracks[Number(number)]
   if (track === undefined) return null
+  if (track === "talk" && kind.toLowerCase() !== "live") return null
   if (kind.toLowerCase() === "live") {
     const streamId = Option.getOrNull(isStreamId(id.toLowerCase()))
     return streamId === null ? null : { kind: "live", streamId, track, base: `rtsp://${host}/live/${streamId}/` }

@@ -4,7 +4,7 @@
  */
 import { makeStreamHub } from "#media/capture/hub.ts"
 import { LiveStreams } from "#media/hub.ts"
-import { RtspGate, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
+import { RtspGate, RtspRefused, RtspServer, RtspTalkRefused } from "#media/rtsp-server.ts"
 import { layer } from "#media/rtsp-server/live.ts"
 import type { AccessUnit } from "#schema/media.ts"
 import { Effect, Layer, Logger } from "effect"
@@ -61,6 +61,7 @@ const gate = Layer.succeed(
     enter: () => Effect.succeed({ holder: "bench", recordingId: null }),
     replay: () => Effect.fail(new RtspRefused()),
     recordingOf: () => Effect.succeed(null),
+    talk: () => Effect.fail(new RtspTalkRefused({ reason: "unsupported" })),
     refused: () => Effect.void,
     holds: () => Effect.succeed(true),
   }),

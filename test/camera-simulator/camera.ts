@@ -11,6 +11,7 @@ import * as net from "node:net"
 import type { Credentials } from "./auth.ts"
 import { serve } from "./connection.ts"
 import { wallNow } from "./feed.ts"
+import { Loudspeaker } from "./loudspeaker.ts"
 import { Mount } from "./mount.ts"
 import { type CameraOptions, type Harm, noHarm } from "./options.ts"
 import { Session, type Surroundings, type TrackCount } from "./session.ts"
@@ -55,6 +56,8 @@ export interface CameraReport {
   readonly connections: number
   readonly mounts: ReadonlyArray<MountReport>
   readonly sessions: ReadonlyArray<SessionReport>
+  /** Of its loudspeaker: packets, and how many of their samples were not silent. */
+  readonly heard: { readonly packets: number; readonly loudSamples: number }
 }
 
 export class Camera {
@@ -63,6 +66,7 @@ export class Camera {
   readonly host: string
   readonly mounts: ReadonlyArray<Mount>
   readonly counters = { received: 0, connections: 0, requests: {} as Record<string, number> }
+  readonly loudspeaker = new Loudspeaker()
   slowMs = 0
   #port: number
   #server: net.Server | null = null
@@ -216,6 +220,7 @@ export class Camera {
         video: { ...mount.tracks[0]!.sent },
         audioSent: mount.tracks[1] === undefined ? null : { ...mount.tracks[1].sent },
       })),
+      heard: { packets: this.loudspeaker.heard.packets, loudSamples: this.loudspeaker.loudSamples },
       sessions: sessions.map((session) => ({
         id: session.id,
         mount: session.mount,

@@ -9,6 +9,7 @@
 import type * as net from "node:net"
 import { Login } from "./auth.ts"
 import type { Camera } from "./camera.ts"
+import { BACKCHANNEL, LOUDSPEAKER_TRACK } from "./loudspeaker.ts"
 import type { Mount } from "./mount.ts"
 import type { Session, Transport } from "./session.ts"
 
@@ -37,6 +38,7 @@ const REASONS: Record<number, string> = {
   455: "Method Not Valid in This State",
   461: "Unsupported Transport",
   501: "Not Implemented",
+  551: "Option not supported",
 }
 
 /** Serves a viewer until its connection closes. */
@@ -50,6 +52,8 @@ class Connection {
   readonly #socket: net.Socket
   readonly #login = new Login()
   #unread: Buffer = Buffer.alloc(0)
+  /** Where this viewer talks; null: it does not. */
+  #voiceChannel: number | null = null
   #answers: Promise<void> = Promise.resolve()
 
   constructor(camera: Camera, socket: net.Socket) {
@@ -67,6 +71,9 @@ class Connection {
       if (this.#unread[0] === 0x24) {
         if (this.#unread.length < 4 || this.#unread.length < 4 + this.#unread.readUInt16BE(2)) return
         this.#camera.counters.received++
+        if (this.#unread[1] === this.#voiceChannel) {
+          this.#camera.loudspeaker.hear(this.#unread.subarray(4, 4 + this.#unread.readUInt16BE(2)))
+        }
         this.#unread = this.#unread.subarray(4 + this.#unread.readUInt16BE(2))
         continue
       }
@@ -127,13 +134,17 @@ class Connection {
         headers: challenges.map((challenge) => `WWW-Authenticate: ${challenge}`),
       }
     }
+    const wantsBackchannel = request.headers.get("require")?.includes(BACKCHANNEL) === true
+    if (wantsBackchannel && this.#camera.options.loudspeaker === "none") {
+      return { status: 551, headers: [`Unsupported: ${BACKCHANNEL}`] }
+    }
     if (request.method === "DESCRIBE") {
       const mount = this.#camera.mountOf(request.url)
       if (mount === null) return { status: 404 }
       return {
         status: 200,
         headers: [`Content-Base: ${request.url.replace(/\/?$/, "/")}`, "Content-Type: application/sdp"],
-        body: mount.description(this.#socket.localAddress ?? "127.0.0.1"),
+        body: mount.description(this.#socket.localAddress ?? "127.0.0.1", wantsBackchannel),
       }
     }
     if (request.method === "SETUP") return this.#setUp(request)
@@ -181,7 +192,8 @@ class Connection {
   #setUp(request: Request): Answer {
     const mount = this.#camera.mountOf(request.url)
     const track = Number(/\/track(\d+)\/?$/.exec(request.url)?.[1] ?? Number.NaN)
-    if (mount === null || mount.tracks[track] === undefined) return { status: 404 }
+    const talks = track === LOUDSPEAKER_TRACK && this.#camera.options.loudspeaker !== "none"
+    if (mount === null || (mount.tracks[track] === undefined && !talks)) return { status: 404 }
     const named = request.headers.get("session")
     const known = named === undefined ? null : this.#touch(request)
     if (named !== undefined && known === null) return { status: 454 }
@@ -189,7 +201,10 @@ class Connection {
     const transport = this.#transport(request.headers.get("transport") ?? "")
     if (transport === null) return { status: 461 }
     const session = known ?? this.#camera.openSession(mount, this.#socket)
-    session.setUp(track, transport)
+    if (talks) {
+      if (transport.kind !== "tcp") return { status: 461 }
+      this.#voiceChannel = transport.channel
+    } else session.setUp(track, transport)
     const timeout = this.#camera.options.sessionTimeoutSeconds
     return {
       status: 200,
@@ -223,7 +238,7 @@ class Connection {
   }
 
   #transportText(transport: Transport, mount: Mount, track: number): string {
-    const ssrc = mount.tracks[track]!.ssrc.toString(16).toUpperCase().padStart(8, "0")
+    const ssrc = (mount.tracks[track]?.ssrc ?? 0).toString(16).toUpperCase().padStart(8, "0")
     if (transport.kind === "tcp") {
       return `RTP/AVP/TCP;unicast;interleaved=${transport.channel}-${transport.reportChannel};ssrc=${ssrc}`
     }

@@ -4,7 +4,7 @@
  *   node test/camera-simulator/main.ts --port 0 --cameras 2 [--control-port 0] [--host 127.0.0.1]
  *     [--codec h264|h265] [--audio aac,pcmu,…|none] [--video FILE] [--sub FILE|none] [--auth none|basic|digest|digest-sha256|digest-both]
  *     [--username U] [--password P] [--pacing burst|spread] [--seed N] [--start-at-key]
- *     [--with-parent]
+ *     [--loudspeaker pcmu|pcma|g726|none] [--with-parent]
  *
  * Prints one line of JSON when every camera can be reached, and stops on SIGINT or SIGTERM (with `--with-parent` also when its
  * standard input ends). Lists (`--audio aac,pcmu`) are dealt to the cameras in turn.
@@ -29,6 +29,7 @@ const { values } = parseArgs({
     password: { type: "string", default: cameraDefaults.password },
     pacing: { type: "string", default: cameraDefaults.pacing },
     seed: { type: "string", default: "1" },
+    loudspeaker: { type: "string", default: cameraDefaults.loudspeaker },
     "start-at-key": { type: "boolean", default: false },
     "with-parent": { type: "boolean", default: false },
   },
@@ -53,6 +54,7 @@ const camera = (index: number): Partial<CameraOptions> => {
     password: values.password,
     pacing: dealt(values.pacing, index, ["burst", "spread"]),
     startAtKey: values["start-at-key"],
+    loudspeaker: dealt(values.loudspeaker, index, ["none", "pcmu", "pcma", "g726"]),
   }
 }
 

@@ -109,8 +109,11 @@ export class Mount {
     return this.#options.parameterSets !== "sdp"
   }
 
-  description(host: string): string {
+  /** `backchannel`: the viewer wants to talk, too. */
+  description(host: string, backchannel: boolean): string {
+    const { loudspeaker } = this.#options
     return describe({
+      loudspeaker: backchannel && loudspeaker !== "none" ? loudspeaker : null,
       name: this.path,
       host,
       video: this.#video,

@@ -6,6 +6,7 @@
  * 2. A fault is undone by its opposite or by `restore`; a camera without faults is as it was, its frame numbers going on.
  */
 import type { AudioCodec } from "./footage.ts"
+import type { LoudspeakerCodec } from "./loudspeaker.ts"
 
 export type AuthScheme = "none" | "basic" | "digest" | "digest-sha256" | "digest-both"
 
@@ -37,6 +38,8 @@ export interface CameraOptions {
   readonly nonceUses: number
   /** The first picture of a session is a key frame. */
   readonly startAtKey: boolean
+  /** What its loudspeaker takes; none: there is no backchannel. */
+  readonly loudspeaker: LoudspeakerCodec | "none"
   /** Seconds between sender reports; 0: none. The first one comes with the first packet. */
   readonly reportSeconds: number
 }
@@ -57,6 +60,7 @@ export const cameraDefaults: CameraOptions = {
   getParameter: true,
   nonceUses: 0,
   startAtKey: false,
+  loudspeaker: "none",
   reportSeconds: 5,
 }
 

@@ -1,5 +1,6 @@
 /** Session descriptions (RFC 4566) of simulated mounts. Invariant: the track of index N has the control `trackN`. */
 import type { AudioFootage, VideoFootage } from "./footage.ts"
+import { type LoudspeakerCodec, loudspeakerLines } from "./loudspeaker.ts"
 
 export const VIDEO_TYPE = 96
 
@@ -47,6 +48,7 @@ export const describe = (mount: {
   readonly video: VideoFootage
   readonly audio: AudioFootage | null
   readonly tellSets: boolean
+  readonly loudspeaker: LoudspeakerCodec | null
 }): string => {
   const lines = [
     "v=0",
@@ -59,6 +61,7 @@ export const describe = (mount: {
     ...videoLines(mount.video, mount.tellSets),
     "a=control:track0",
     ...(mount.audio === null ? [] : [...audioLines(mount.audio), "a=control:track1"]),
+    ...(mount.loudspeaker === null ? [] : loudspeakerLines(mount.loudspeaker)),
   ]
   return `${lines.join("\r\n")}\r\n`
 }

@@ -1,7 +1,7 @@
 /** An RTSP server over streams that a test feeds, and a player that shares no code with it. */
 import { makeStreamHub, type StreamHub } from "#media/capture/hub.ts"
 import { LiveStreams } from "#media/hub.ts"
-import { RtspGate, type RtspRefusal, RtspRefused, RtspServer } from "#media/rtsp-server.ts"
+import { RtspGate, type RtspRefusal, RtspRefused, RtspServer, RtspTalkRefused } from "#media/rtsp-server.ts"
 import { layer, type RtspServerOptions } from "#media/rtsp-server/live.ts"
 import { Storage } from "#media/storage.ts"
 import type { RecordingId, StreamId } from "#schema/common.ts"
@@ -27,7 +27,12 @@ export interface Stage {
 }
 
 /** Lets everybody in who shows {@link token}, to the recording too. */
-export const gateOf = (recordingId: RecordingId, refusals: Array<RtspRefusal> = [], holds = () => true) =>
+export const gateOf = (
+  recordingId: RecordingId,
+  refusals: Array<RtspRefusal> = [],
+  holds = () => true,
+  talk: RtspGate["Service"]["talk"] = () => Effect.fail(new RtspTalkRefused({ reason: "unsupported" })),
+) =>
   Layer.succeed(
     RtspGate,
     RtspGate.of({
@@ -40,6 +45,7 @@ export const gateOf = (recordingId: RecordingId, refusals: Array<RtspRefusal> = 
           Effect.succeed({ holder: "session 1", recordingId }) :
           Effect.fail(new RtspRefused()),
       recordingOf: () => Effect.succeed(recordingId),
+      talk,
       refused: (refusal) => Effect.sync(() => refusals.push(refusal)),
       holds: () => Effect.sync(holds),
     }),
@@ -55,45 +61,47 @@ export const until = (what: string, look: () => boolean): Effect.Effect<void> =>
     return yield* Effect.die(new Error(`waited in vain for: ${what}`))
   })
 
-export const stage = Effect.fnUntraced(function*(options: Partial<RtspServerOptions> = {}) {
-  const hub = makeStreamHub(() => {})
-  const gate = { holds: true, down: false }
-  const live = Layer.succeed(
-    LiveStreams,
-    LiveStreams.of({
-      watch: (id, bounds) =>
-        id !== streamId ?
-          Effect.succeed(null) :
-          Effect.map(
-            Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)),
-            ({ view }) => view,
-          ),
-    }),
-  )
-  const refusals: Array<RtspRefusal> = []
-  const context = yield* Layer.build(
-    layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(
-      Layer.provideMerge(temporaryStorage),
-      Layer.provide([
-        live,
-        gateOf(identityOf(1).recordingId, refusals, () => gate.holds),
-      ]),
-    ),
-  )
-  const storage = Context.get(context, Storage)
-  const server = Context.get(context, RtspServer)
-  yield* until("a port", () => server.port() !== null)
-  const port = server.port()!
-  return {
-    server,
-    hub,
-    url: `rtsp://127.0.0.1:${port}/live/${streamId}`,
-    port,
-    gate,
-    storage,
-    refusals,
-  } satisfies Stage
-})
+export const stage = Effect.fnUntraced(
+  function*(options: Partial<RtspServerOptions> = {}, talk?: RtspGate["Service"]["talk"]) {
+    const hub = makeStreamHub(() => {})
+    const gate = { holds: true, down: false }
+    const live = Layer.succeed(
+      LiveStreams,
+      LiveStreams.of({
+        watch: (id, bounds) =>
+          id !== streamId ?
+            Effect.succeed(null) :
+            Effect.map(
+              Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)),
+              ({ view }) => view,
+            ),
+      }),
+    )
+    const refusals: Array<RtspRefusal> = []
+    const context = yield* Layer.build(
+      layer({ host: "127.0.0.1", port: 0, account: null, ...options }).pipe(
+        Layer.provideMerge(temporaryStorage),
+        Layer.provide([
+          live,
+          gateOf(identityOf(1).recordingId, refusals, () => gate.holds, talk),
+        ]),
+      ),
+    )
+    const storage = Context.get(context, Storage)
+    const server = Context.get(context, RtspServer)
+    yield* until("a port", () => server.port() !== null)
+    const port = server.port()!
+    return {
+      server,
+      hub,
+      url: `rtsp://127.0.0.1:${port}/live/${streamId}`,
+      port,
+      gate,
+      storage,
+      refusals,
+    } satisfies Stage
+  },
+)
 
 /** Feeds footage: the first `count` units at once. */
 export const footage = (options: Partial<CameraOptions> = {}) =>

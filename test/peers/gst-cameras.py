@@ -2,10 +2,13 @@
 """Independent cameras: RTSP mounts on gst-rtsp-server that loop footage encoded once.
 
 usage: gst-cameras.py [--port P] [--cameras N] --stream NAME=VIDEO[,AUDIO] ... [--digest USER:PASSWORD | --basic USER:PASSWORD]
-       [--fed-by appsrc|ffmpeg]
+       [--fed-by appsrc|ffmpeg] [--onvif]
 
 Each --stream makes the mounts /NAME/0 to /NAME/N-1. A video's name tells its size, rate and codec
 (`main-640x360-25.h264`), an audio's its sampling rate and codec (`tone-16000.aac`).
+
+--onvif: the server is GStreamer's RTSPOnvifServer, and every mount has a backchannel for PCMU; `report` then tells `heard`, the packets
+that came in there, of each mount.
 
 --fed-by appsrc (default): this program gives GStreamer each access unit with its exact time, and puts the frame mark (an SEI
 message with the mount, an absolute frame number and the time; see test/camera-simulator/sei.ts) into it.
@@ -128,7 +131,7 @@ class Mount:
 
     def __init__(self, path, footage):
         self.path, self.footage = path, footage
-        self.frames, self.first, self.next = 0, None, 0
+        self.frames, self.first, self.next, self.heard = 0, None, 0, 0
 
     def take(self):
         frame = self.next
@@ -139,7 +142,8 @@ class Mount:
         return frame
 
     def report(self):
-        return {"frames": self.frames, "first": self.first, "last": None if self.first is None else self.next - 1}
+        return {"frames": self.frames, "first": self.first, "last": None if self.first is None else self.next - 1,
+                "heard": self.heard}
 
 
 class Feed:
@@ -179,7 +183,7 @@ class Feed:
 class Cameras:
     def __init__(self, options):
         self.options, self.feeds, self.mounts, self.children = options, [], [], set()
-        self.server = GstRtspServer.RTSPServer()
+        self.server = GstRtspServer.RTSPOnvifServer() if options.onvif else GstRtspServer.RTSPServer()
         self.server.set_address("127.0.0.1")
         self.server.set_service(str(options.port))
         self.role = self.require_login()
@@ -207,7 +211,12 @@ class Cameras:
     def add(self, path, footage):
         mount = Mount(path, footage)
         self.mounts.append(mount)
-        factory = GstRtspServer.RTSPMediaFactory()
+        factory = GstRtspServer.RTSPOnvifMediaFactory() if self.options.onvif else GstRtspServer.RTSPMediaFactory()
+        if self.options.onvif:
+            caps = "application/x-rtp,media=audio,payload=0,clock-rate=8000,encoding-name=PCMU"
+            factory.set_media_gtype(GstRtspServer.RTSPOnvifMedia.__gtype__)
+            factory.set_backchannel_launch(f'( capsfilter caps="{caps}" name=depay_backchannel ! fakesink name=ear sync=false async=false )')
+            factory.connect("media-configure", self.listen, mount)
         if self.options.fed_by == "ffmpeg":
             codec = footage[0].codec
             source = 'appsrc name=feed is-live=true format=time do-timestamp=true caps="video/mpegts,systemstream=true,packetsize=188"'
@@ -221,6 +230,15 @@ class Cameras:
             access = "viewer, media.factory.access=(boolean)true, media.factory.construct=(boolean)true"
             factory.add_role_from_structure(Gst.Structure.new_from_string(access))
         self.server.get_mount_points().add_factory(path, factory)
+
+    def listen(self, _factory, media, mount):
+        def heard(_pad, _info):
+            mount.heard += 1
+            return Gst.PadProbeReturn.OK
+
+        ear = media.get_element().get_by_name("ear")
+        if ear:
+            ear.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, heard)
 
     def feed_by_appsrc(self, _factory, media, mount):
         element = media.get_element()
@@ -273,6 +291,7 @@ def main():
     parser.add_argument("--cameras", type=int, default=1)
     parser.add_argument("--stream", action="append", required=True)
     parser.add_argument("--digest")
+    parser.add_argument("--onvif", action="store_true")
     parser.add_argument("--basic")
     parser.add_argument("--fed-by", choices=["appsrc", "ffmpeg"], default="appsrc")
     options = parser.parse_args()

@@ -16,6 +16,8 @@ export interface GstOptions {
   readonly login?: { readonly scheme: "digest" | "basic"; readonly username: string; readonly password: string }
   /** `ffmpeg`: looped, timed and fed by ffmpeg as a transport stream; frames carry no marks then. */
   readonly fedBy?: "appsrc" | "ffmpeg"
+  /** GStreamer's ONVIF server: mounts take PCMU by a backchannel. */
+  readonly onvif?: boolean
 }
 
 export interface MountCount {
@@ -23,6 +25,8 @@ export interface MountCount {
   readonly frames: number
   readonly first: number | null
   readonly last: number | null
+  /** Packets that came by the backchannel. */
+  readonly heard: number
 }
 
 export interface GstCameras {
@@ -57,6 +61,7 @@ export const startGstCameras = async (options: GstOptions): Promise<GstCameras> 
     "--fed-by",
     options.fedBy ?? "appsrc",
     ...Object.entries(options.streams).flatMap(([name, files]) => ["--stream", `${name}=${files.join(",")}`]),
+    ...(options.onvif === true ? ["--onvif"] : []),
     ...(login === undefined ? [] : [`--${login.scheme}`, `${login.username}:${login.password}`]),
   ], { stdio: ["pipe", "pipe", "pipe"] })
   const errors: Array<Buffer> = []

@@ -16,6 +16,7 @@ const paths = {
   forward: "M4 5l7 7-7 7M13 5l7 7-7 7",
   sound: "M4 9v6h4l5 4V5L8 9zM16.5 8.5a5 5 0 0 1 0 7M19 6a8.5 8.5 0 0 1 0 12",
   silent: "M4 9v6h4l5 4V5L8 9zM17 9.5l5 5M22 9.5l-5 5",
+  microphone: "M12 3a3 3 0 0 0-3 3v5a3 3 0 0 0 6 0V6a3 3 0 0 0-3-3ZM6 11a6 6 0 0 0 12 0M12 17v4M8.5 21h7",
   full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   newest: "M4 5l10 7-10 7zM18 5v14",
   still: "M4 8h3l2-3h6l2 3h3v11H4zM12 10.5a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z",

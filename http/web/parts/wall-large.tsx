@@ -3,8 +3,9 @@ import type { StreamRole } from "#schema/record.ts"
 import { useEffect, useRef, useState } from "react"
 import { save } from "../download.ts"
 import { dateOf } from "../time.ts"
-import type { WallPicture } from "../wall-pictures.ts"
+import { streamOf, type WallPicture } from "../wall-pictures.ts"
 import { Icon, type IconName } from "./icons.tsx"
+import { TalkButton } from "./talk-button.tsx"
 import { Screen } from "./wall-tile.tsx"
 
 const Control = ({ icon, label, onClick, pressed }: {
@@ -53,6 +54,7 @@ export const WallLarge = (props: WallLargeProps) => {
   useEffect(() => back.current?.focus(), [])
   const roles = picture.streams.filter(({ enabled }) => enabled).map((stream) => stream.role)
   const audible = picture.streams.some(({ audioCodec }) => audioCodec !== null)
+  const talksTo = streamOf(picture, "main")?.id
   return (
     <section
       className="wall-large"
@@ -101,6 +103,7 @@ export const WallLarge = (props: WallLargeProps) => {
               onClick={onSound}
             />
           )}
+          {talksTo !== undefined && <TalkButton streamId={talksTo} cameraName={picture.name} />}
           <Control icon="figures" label="Statistics (S)" pressed={figures} onClick={onFigures} />
           <Control icon="still" label="Save this picture" onClick={() => keepPicture(frame.current, picture.name)} />
           {picture.recording !== null && (
