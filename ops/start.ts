@@ -28,6 +28,7 @@ import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraEvents from "#actors/behaviour/camera-event.ts"
 import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
+import * as CameraOffers from "#actors/behaviour/camera-offer.ts"
 import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
@@ -206,6 +207,7 @@ const control = (settings: Settings) => {
       Layer.mergeAll(
         CameraAccess.layer,
         CameraMobile.layer,
+        CameraOffers.layer,
         CameraTalk.layer.pipe(Layer.provide(Backchannel.layer)),
         permissions,
       ),

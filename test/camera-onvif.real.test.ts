@@ -156,6 +156,67 @@ const moving = (api: Api, path: string, device: SimulatedDevice) =>
     assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, { velocity: { pan: 2 } })).status, 400)
   })
 
+/** What an administrator knows better; what the driver finds beside what was added. */
+const offers = (api: Api, path: string) =>
+  Effect.gen(function*() {
+    const [channel] = (yield* api.get(path)).body["channels"] as ReadonlyArray<{
+      readonly id: string
+      readonly streams: ReadonlyArray<{ readonly id: string; readonly role: string }>
+    }>
+    const own = `/camera/api/v1/channels/${channel!.id}`
+    const ptzOf = (of: string) =>
+      Effect.map(api.get(`${of}/capabilities`), (answer) => items(answer).find((one) => one["name"] === "ptz"))
+    const set = (of: string, supported: string) => api.put(`${of}/capabilities`, { name: "ptz", supported })
+    const claimed = yield* ptzOf(path)
+    assert.deepStrictEqual((yield* set(path, "no")).body, { name: "ptz", supported: "no", evidence: "set by admin" })
+    assert.deepStrictEqual(yield* ptzOf(own), { name: "ptz", supported: "no", evidence: "set by admin" })
+    assert.strictEqual((yield* set(own, "yes")).status, 200)
+    assert.deepInclude(yield* ptzOf(own), { supported: "yes", evidence: "set by admin" })
+    assert.deepInclude(yield* ptzOf(path), { supported: "no" })
+    assert.strictEqual((yield* set(own, "asTold")).status, 200)
+    assert.strictEqual((yield* set(path, "asTold")).status, 200)
+    assert.deepStrictEqual(yield* ptzOf(path), claimed)
+    assert.deepStrictEqual(yield* ptzOf(own), claimed)
+    assert.strictEqual((yield* api.put(`${path}/capabilities`, { name: "flight", supported: "yes" })).status, 400)
+
+    const channels = `${path}/channels/discover`
+    const streams = `${own}/streams/discover`
+    const states = (answer: Answer) => items(answer).map((one) => one["state"])
+    assert.deepStrictEqual(states(yield* api.post(channels, {})), ["known"])
+    const sub = channel!.streams.find(({ role }) => role === "sub")!
+    assert.strictEqual((yield* api.remove(`/camera/api/v1/streams/${sub.id}`)).status, 204)
+    const found = yield* api.post(streams, {})
+    assert.deepStrictEqual(states(found), ["known", "new"])
+    assert.deepStrictEqual(
+      (found.body["profiles"] as ReadonlyArray<{ readonly token: string }>).map(({ token }) => token),
+      [
+        "main",
+        "sub",
+      ],
+    )
+    const applied = yield* api.post(streams, { apply: true })
+    assert.deepStrictEqual(states(applied), ["known", "added"])
+    assert.notStrictEqual(items(applied)[1]!["streamId"], sub.id)
+    assert.deepStrictEqual(states(yield* api.post(streams, { apply: true })), ["known", "known"])
+    const changed = { sourceUrl: "rtsp://127.0.0.1:9/elsewhere" }
+    const second = `/camera/api/v1/streams/${String(items(applied)[1]!["streamId"])}`
+    assert.strictEqual((yield* api.put(second, changed)).status, 200)
+    assert.deepStrictEqual(states(yield* api.post(streams, { apply: true })), ["known", "changed"])
+    assert.strictEqual((yield* api.put(second, { sourceUrl: items(applied)[1]!["sourceUrl"] })).status, 200)
+
+    // A channel that the camera does not have, and one that was not added.
+    const extra = { name: "Attic", streams: [{ role: "main", ...changed }] }
+    const made = yield* api.post(`${path}/channels`, extra)
+    assert.strictEqual(made.status, 201)
+    assert.sameMembers(states(yield* api.post(channels, {})), ["known", "gone"])
+    assert.strictEqual((yield* api.remove(own)).status, 204)
+    assert.sameMembers(states(yield* api.post(channels, { apply: true })), ["changed"])
+    assert.strictEqual((yield* api.remove(`/camera/api/v1/channels/${String(made.body["id"])}`)).status, 204)
+    assert.deepStrictEqual(states(yield* api.post(channels, {})), ["new"])
+    assert.deepStrictEqual(states(yield* api.post(channels, { apply: true })), ["added"])
+    assert.deepStrictEqual(states(yield* api.post(channels, { apply: true })), ["known"])
+  })
+
 /** Two users and one camera that minds no time limit: the higher one takes it, and both leave it still. */
 const holding = (admin: Api, base: string, path: string, device: SimulatedDevice) =>
   Effect.gen(function*() {
@@ -252,6 +313,7 @@ const failing = (api: Api, path: string, device: SimulatedDevice) =>
     const ptz = `${path}/ptz`
     const any = (of: string) => [
       api.get(`${of}/capabilities`),
+      api.post(`${of}/channels/discover`, {}),
       api.get(`${of}/ptz/profiles`),
       api.get(`${of}/ptz/nodes`),
       api.get(`${of}/ptz/configurations`),
@@ -377,6 +439,9 @@ it.live(
       yield* eventually("footage", api.get(timeline), (body) => (body["spans"] as ReadonlyArray<unknown>).length > 0)
 
       yield* finding(api, String(made.body["id"]), device)
+      const twin = yield* api.post(cameras, { ...input, name: "Twin" })
+      yield* offers(api, `${cameras}/${String(twin.body["id"])}`)
+      assert.strictEqual((yield* api.remove(`${cameras}/${String(twin.body["id"])}`)).status, 204)
       yield* encoders(api, path, device)
       yield* moving(api, path, device)
       yield* holding(api, base, path, device)

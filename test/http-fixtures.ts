@@ -10,6 +10,7 @@ import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { MobileCameras, MobilePublishing } from "#actors/protocol/camera-mobile.ts"
+import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -136,6 +137,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Cameras),
   unaskedService(StreamAccess),
   unaskedService(CameraDevices),
+  unaskedService(CameraOffers),
   unaskedService(TalkBack),
   unaskedService(CameraBackups),
   unaskedService(MobileCameras),

@@ -70,15 +70,13 @@ const makeConnection = Effect.gen(function*() {
       const before = held
       // A clock that was set meanwhile makes our signatures stale: what a kept connection was refused is asked once more on a new one.
       return Effect.catchIf(once, (error) => error._tag === "CameraAuthFailed" && before !== null, () => once)
-    }).pipe(
-      Effect.timeoutOrElse({
-        duration: handlerLimit,
-        orElse: () => {
-          held = null
-          return Effect.fail(new CameraUnreachable({ reason: "timeout", detail: "it did not answer in time" }))
-        },
-      }),
-    )
+    }).pipe(Effect.timeoutOrElse({
+      duration: handlerLimit,
+      orElse: () => {
+        held = null
+        return Effect.fail(new CameraUnreachable({ reason: "timeout", detail: "it did not answer in time" }))
+      },
+    }))
   }
   return { on, config: configHandlers(on, store, id) }
 })
@@ -93,6 +91,7 @@ const makeHandlers = Effect.fnUntraced(function*({ holdMs }: CameraDeviceOptions
   const ptz = yield* makePtzHandlers(on, yield* AccessTokens, { holdMs, limit: handlerLimit })
   return CameraDeviceActor.of({
     Capabilities: () => on("capabilities", (device) => device.capabilities),
+    Channels: () => on("channels", (device) => device.channels),
     Profiles: () => on("profiles", (device) => device.profiles),
     VideoEncoders: () => on("video encoders", (device) => device.videoEncoders),
     VideoEncoder: ({ payload }) => on("video encoders", (device) => device.videoEncoder(payload.token)),

@@ -150,6 +150,8 @@ const handlers = Effect.map(makeTools, ({ camera, change, channel, start, store,
       change((by) => store.updateChannel(by, channelId, { name: null, active }, ifMatch), channel(channelId)),
     DeleteChannel: ({ payload: { channelId, ifMatch } }) =>
       change((by) => store.removeChannel(by, channelId, ifMatch), Effect.void),
+    SetCapability: ({ payload: { by: user, change: to, channelId, id } }) =>
+      change((by) => store.setCapability(by, { cameraId: id, channelId }, to, user), Effect.void),
     AddStream: ({ payload: { channelId, stream: made } }) =>
       change(
         (by) => store.addStream(by, channelId, made),

@@ -21,6 +21,7 @@ import {
   VideoEncoderChange,
   VideoEncoderOptions,
 } from "#schema/camera-device.ts"
+import { FoundChannels } from "#schema/camera-offer.ts"
 import type { PtzHeld } from "#schema/camera-ptz.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import type { CameraId } from "#schema/common.ts"
@@ -39,6 +40,7 @@ const token = Schema.String
 /** Entity id: `<slot>/<cameraId>`. */
 export const CameraDeviceActor = Entity.make("CameraDevice", [
   Rpc.make("Capabilities", { success: Schema.Array(Capability), error }),
+  Rpc.make("Channels", { success: FoundChannels, error }),
   Rpc.make("Profiles", { success: Schema.Array(MediaProfile), error }),
   Rpc.make("VideoEncoders", { success: Schema.Array(VideoEncoder), error }),
   Rpc.make("VideoEncoder", { payload: { token }, success: VideoEncoder, error }),

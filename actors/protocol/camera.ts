@@ -17,6 +17,7 @@ import {
   StreamChange,
 } from "#schema/camera-change.ts"
 import type { DeviceError } from "#schema/camera-device.ts"
+import { CapabilityChange } from "#schema/camera-offer.ts"
 import {
   Camera,
   type CameraCreate,
@@ -92,6 +93,10 @@ export const CameraActor = Entity.make("Camera", [
   Rpc.make("DeleteChannel", {
     payload: { channelId: ChannelId, ifMatch },
     error: Schema.Union([...channelErrors, StillRecorded]),
+  }),
+  Rpc.make("SetCapability", {
+    payload: { id: CameraId, channelId: Schema.NullOr(ChannelId), change: CapabilityChange, by: Schema.String },
+    error: Schema.Union([CameraNotFound, DependencyUnavailable]),
   }),
   Rpc.make("AddStream", {
     payload: { channelId: ChannelId, stream: NewStream },

@@ -16,6 +16,7 @@ import type {
   NewStream,
   StreamChange,
 } from "#schema/camera-change.ts"
+import type { CapabilityChange, CapabilitySet } from "#schema/camera-offer.ts"
 import type {
   Camera,
   CameraFilter,
@@ -32,6 +33,7 @@ import type { Reach } from "#schema/permission.ts"
 import type { DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { cameraCapabilities, type CapabilityPlace } from "./camera-capability.ts"
 import { cameraReads } from "./camera-reads.ts"
 import type { CaptureRow, EndpointRow, Observation, Writer } from "./camera-rows.ts"
 import { cameraWrites } from "./camera-writes.ts"
@@ -110,6 +112,14 @@ export class CameraStore extends Context.Service<CameraStore, {
     id: StreamId,
     ifMatch: number | null,
   ) => Write<void, StreamNotFound | VersionConflict | StillRecorded>
+  /** What administrators set of the place itself. */
+  readonly capabilities: (place: CapabilityPlace) => Read<ReadonlyArray<CapabilitySet>>
+  readonly setCapability: (
+    writer: Writer,
+    place: CapabilityPlace,
+    change: CapabilityChange,
+    by: string,
+  ) => Write<void, CameraNotFound>
   /** Every stream of the cameras of these slots, or of one camera. */
   readonly captures: (
     of: { readonly slots: ReadonlyArray<Slot> } | { readonly cameraId: CameraId },
@@ -127,6 +137,15 @@ export class CameraStore extends Context.Service<CameraStore, {
 }>()("nightjar/actors/CameraStore") {
   static readonly layer = Layer.effect(
     CameraStore,
-    Effect.map(SqlClient.SqlClient, (sql) => CameraStore.of({ ...cameraReads(sql), ...cameraWrites(sql) })),
+    Effect.map(SqlClient.SqlClient, (sql) => {
+      const capabilities = cameraCapabilities(sql)
+      return CameraStore.of({
+        ...cameraReads(sql),
+        ...cameraWrites(sql),
+        ...capabilities,
+        setCapability: (...write) =>
+          Effect.provideService(capabilities.setCapability(...write), SqlClient.SqlClient, sql),
+      })
+    }),
   )
 }

@@ -16,6 +16,7 @@ import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
 import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraMobileGroup } from "./camera-mobile.ts"
+import { CameraOfferGroup } from "./camera-offer.ts"
 import { CameraProxyGroup } from "./camera-proxy.ts"
 import { CameraPtzGroup } from "./camera-ptz.ts"
 import { CameraTalkGroup } from "./camera-talk.ts"
@@ -54,6 +55,7 @@ const groups = nightjar
   .add(CameraDeviceGroup)
   .add(CameraTalkGroup)
   .add(CameraPtzGroup)
+  .add(CameraOfferGroup)
   .add(CameraConfigGroup)
   .add(RecordGroup)
   .add(SearchGroup)

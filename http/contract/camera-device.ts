@@ -1,9 +1,8 @@
 /**
- * The camera service, as far as cameras are asked by their own protocol (ONVIF): capabilities, video encoders,
+ * The camera service, as far as cameras are asked by their own protocol (ONVIF): finding them, video encoders,
  * imaging, the clock. How they are moved stands in `camera-ptz.ts`.
  */
 import {
-  Capability,
   DeviceClock,
   DeviceClockChange,
   deviceErrors,
@@ -52,13 +51,6 @@ const onDevice = [
         "came from; `cameraId` tells the camera that is added at that address already. Names are the devices' own words.",
     ),
   ),
-  HttpApiEndpoint.get("capabilities", `${base}/capabilities`, { params, success: Page(Capability), error })
-    .annotateMerge(reads).annotateMerge(
-      doc(
-        "Get camera capabilities",
-        "As the camera tells them, each with what it is known from. `unverified`: it says so.",
-      ),
-    ),
 ] as const
 
 const encoders = `${base}/config/video/encoder`

@@ -17,7 +17,6 @@ export const CameraDeviceHandlers = HttpApiBuilder.group(
     const { ask, discover } = yield* CameraDevices
     return handlers
       .handle("discoverCameras", ({ payload }) => Effect.map(discover(payload.waitMs ?? searchMs), whole))
-      .handle("capabilities", ({ params }) => Effect.map(ask(params.id, (camera) => camera.Capabilities()), whole))
       .handle("videoEncoders", ({ params }) => Effect.map(ask(params.id, (camera) => camera.VideoEncoders()), whole))
       .handle("videoEncoder", ({ params: { id, token } }) => ask(id, (camera) => camera.VideoEncoder({ token })))
       .handle(

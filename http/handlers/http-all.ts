@@ -10,6 +10,7 @@ import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
 import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraMobileHandlers } from "./camera-mobile.ts"
+import { CameraOfferHandlers } from "./camera-offer.ts"
 import { CameraProxyHandlers } from "./camera-proxy.ts"
 import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraTalkHandlers } from "./camera-talk.ts"
@@ -46,6 +47,7 @@ export const AllHandlers = Layer.mergeAll(
   CameraDeviceHandlers,
   CameraTalkHandlers,
   CameraPtzHandlers,
+  CameraOfferHandlers,
   CameraConfigHandlers,
   RecordHandlers,
   SearchHandlers,

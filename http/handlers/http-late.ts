@@ -12,6 +12,7 @@ import { Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { MobileCameras } from "#actors/protocol/camera-mobile.ts"
+import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
@@ -44,6 +45,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Push),
   lateLayer(Cameras),
   lateLayer(CameraDevices),
+  lateLayer(CameraOffers),
   lateLayer(TalkBack),
   lateLayer(CameraBackups),
   lateLayer(MobileCameras),
