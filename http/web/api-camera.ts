@@ -52,7 +52,7 @@ export const setCredentials = (
   )
 
 export const capabilitiesOf = async (id: CameraId) =>
-  (await call((api) => api.cameraDevice.capabilities({ params: { id } }))).items
+  (await call((api) => api.cameraOffer.capabilities({ params: { id } }))).items
 export const profilesOf = async (id: CameraId) =>
   (await call((api) => api.cameraPtz.mediaProfiles({ params: { id } }))).items
 
