@@ -27,6 +27,7 @@ import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
 import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraEvents from "#actors/behaviour/camera-event.ts"
+import * as CameraJob from "#actors/behaviour/camera-job.ts"
 import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
 import * as CameraOffers from "#actors/behaviour/camera-offer.ts"
 import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
@@ -63,6 +64,7 @@ import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
+import { CameraJobStore } from "#actors/store/camera-job.ts"
 import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
@@ -167,6 +169,7 @@ const control = (settings: Settings) => {
     Layer.succeed(DeviceDrivers, deviceDrivers),
     CameraStore.layer,
     CameraMobileStore.layer,
+    CameraJobStore.layer,
     RecordStore.layer,
     RecordLedgerStore.layer,
     RecordRebuildStore.layer,
@@ -207,6 +210,7 @@ const control = (settings: Settings) => {
       Layer.mergeAll(
         CameraAccess.layer,
         CameraMobile.layer,
+        CameraJob.layer,
         CameraOffers.layer,
         CameraTalk.layer.pipe(Layer.provide(Backchannel.layer)),
         permissions,

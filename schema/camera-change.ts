@@ -11,6 +11,8 @@ import type { Slot } from "./ownership.ts"
 import { StreamRole } from "./record.ts"
 
 export const cameraSecret = (id: CameraId): string => `camera/${id}/password`
+/** What an item of a job is to do, until it is done. */
+export const cameraJobSecret = (itemId: string): string => `camera/job-item/${itemId}`
 export const streamSecret = (id: StreamId): string => `stream/${id}/password`
 
 /** A part of the credentials on its way to the database: left out, it stays; `null` removes it. */

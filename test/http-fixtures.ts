@@ -9,6 +9,7 @@ import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
+import { CameraJobs } from "#actors/protocol/camera-job.ts"
 import { MobileCameras, MobilePublishing } from "#actors/protocol/camera-mobile.ts"
 import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
@@ -140,6 +141,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(CameraOffers),
   unaskedService(TalkBack),
   unaskedService(CameraBackups),
+  unaskedService(CameraJobs),
   unaskedService(MobileCameras),
   unaskedService(MobilePublishing),
   unaskedService(Recordings),

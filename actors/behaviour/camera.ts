@@ -201,11 +201,11 @@ const make = Effect.gen(function*() {
     yield* mayAddChannels(camera.channels.length)
     return yield* ask(clientOf(ownership.entityId(camera.id)).Create({ camera }))
   })
-  const create = Effect.fn("Cameras.create")(function*(input: CameraCreate) {
+  const create = Effect.fn("Cameras.create")(function*(input: CameraCreate, given?: CameraId) {
     const { channels, endpoint, information } = input.driver === "rtsp" ?
       { channels: yield* checked(input), endpoint: null, information: null } :
       yield* findCamera(input).pipe(Effect.provideService(DeviceDrivers, drivers))
-    const id = CameraId.make(yield* uuid7)
+    const id = given ?? CameraId.make(yield* uuid7)
     return yield* place({
       id,
       homeNodeId: ownership.nodeId,

@@ -128,6 +128,8 @@ export class Cameras extends Context.Service<Cameras, {
   /** A camera whose family has a protocol of its own is asked for its channels and streams first. */
   readonly create: (
     input: CameraCreate,
+    /** Of its own if left out. */
+    id?: CameraId,
   ) => Answer<Camera, DeviceError | DriverUnsupported | InvalidInput | LicenseRestricted>
   /** Writes a camera that is complete, with ids and sealed passwords of its own. */
   readonly place: (camera: NewCamera) => Answer<Camera, LicenseRestricted>

@@ -6,7 +6,7 @@
  * 1. {@link sealedColumns} is complete: a test compares it with the migrations.
  * 2. A seal is replaced only if it is still the one that was read: a secret that was changed meanwhile wins.
  */
-import { cameraSecret, streamSecret } from "#schema/camera-change.ts"
+import { cameraJobSecret, cameraSecret, streamSecret } from "#schema/camera-change.ts"
 import { CameraId, StreamId } from "#schema/common.ts"
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -31,6 +31,12 @@ export const sealedColumns: ReadonlyArray<SealedColumn> = [
   },
   { table: "camera", column: "sealed_password", key: "id", context: (id) => cameraSecret(CameraId.make(id)) },
   { table: "camera_stream", column: "sealed_password", key: "id", context: (id) => streamSecret(StreamId.make(id)) },
+  {
+    table: "camera_job_item",
+    column: "sealed_input",
+    key: "id",
+    context: cameraJobSecret,
+  },
   {
     table: "notification_webhook",
     column: "sealed_secret",

@@ -14,6 +14,7 @@ import { AuthGroup } from "./auth.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
+import { CameraJobGroup } from "./camera-job.ts"
 import { CameraLiveGroup } from "./camera-live.ts"
 import { CameraMobileGroup } from "./camera-mobile.ts"
 import { CameraOfferGroup } from "./camera-offer.ts"
@@ -48,6 +49,7 @@ const groups = nightjar
   .add(NotificationRulesGroup)
   .add(CameraGroup)
   .add(CameraBackupGroup)
+  .add(CameraJobGroup)
   .add(CameraMobileGroup)
   .add(CameraProxyGroup)
   .add(CameraLiveGroup)

@@ -95,6 +95,8 @@ export interface OperationMarks {
   /** Answers as long as the client listens: no time limit, no idempotency. */
   readonly streams: boolean
   readonly deprecation: Deprecation | null
+  /** Its JSON body may be larger than that of others. */
+  readonly maxBodyBytes: number
 }
 
 /** RFC 9745 and RFC 8594: since when it is deprecated, when it goes, and what to use instead. */
@@ -116,6 +118,8 @@ const marks = (some: Partial<OperationMarks>): Context.Context<never> =>
 export const extension = marks({ extension: true })
 /** For operations of the table that stream: playlists that wait, media, events. */
 export const streaming = marks({ streams: true })
+/** For operations that take a whole document. */
+export const largeBody = (maxBodyBytes: number) => marks({ maxBodyBytes })
 /** What an endpoint is marked with. */
 export const marksOf = (annotations: Context.Context<never>): Partial<OperationMarks> =>
   Option.getOrElse(Context.getOption(annotations, Marks), () => ({}))

@@ -8,6 +8,7 @@ import { AuthHandlers } from "./auth.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
+import { CameraJobHandlers } from "./camera-job.ts"
 import { CameraLiveHandlers } from "./camera-live.ts"
 import { CameraMobileHandlers } from "./camera-mobile.ts"
 import { CameraOfferHandlers } from "./camera-offer.ts"
@@ -40,6 +41,7 @@ export const AllHandlers = Layer.mergeAll(
   NotificationRulesHandlers,
   CameraHandlers,
   CameraBackupHandlers,
+  CameraJobHandlers,
   CameraMobileHandlers,
   CameraProxyHandlers,
   CameraLiveHandlers,

@@ -11,8 +11,8 @@
 import { Idempotency } from "#actors/protocol/http.ts"
 import type { IdempotentRequest, KeptAnswer } from "#schema/http.ts"
 import { BadRequest, type InputFault, PayloadTooLarge, RequestTimedOut } from "#schema/problem.ts"
-import { Cause, Effect, Exit, Fiber, Layer, SchemaIssue } from "effect"
-import { type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { ByteSize, Cause, Effect, Exit, Fiber, Layer, SchemaIssue } from "effect"
+import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { Conventions, CurrentPrincipal } from "../contract/access.ts"
@@ -139,7 +139,7 @@ export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conven
         })
 
       return Conventions.of((handler, { endpoint }) => {
-        const streams = marksOf(endpoint.annotations).streams === true
+        const { maxBodyBytes = options.maxBodyBytes, streams = false } = marksOf(endpoint.annotations)
         const limited = streams ?
           Effect.andThen(wellFormed, handler) :
           Effect.timeoutOrElse(Effect.andThen(wellFormed, once(handler)), {
@@ -150,7 +150,8 @@ export const conventionsLayer = (options: ConventionOptions): Layer.Layer<Conven
         return limited.pipe(
           // The library passes it through the error channel without saying so in its types.
           Effect.catchIf((error) => HttpApiError.HttpApiSchemaError.is(error), (error) => badInput(error as never)),
-          Effect.catchDefect((defect) => unreadable(defect, options.maxBodyBytes)),
+          Effect.catchDefect((defect) => unreadable(defect, maxBodyBytes)),
+          Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
         )
       })
     }),

@@ -11,6 +11,7 @@ import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
+import { CameraJobs } from "#actors/protocol/camera-job.ts"
 import { MobileCameras } from "#actors/protocol/camera-mobile.ts"
 import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
@@ -48,6 +49,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(CameraOffers),
   lateLayer(TalkBack),
   lateLayer(CameraBackups),
+  lateLayer(CameraJobs),
   lateLayer(MobileCameras),
   lateLayer(StreamAccess),
   lateLayer(Recordings),

@@ -51,4 +51,25 @@ export default Effect.gen(function*() {
       secret_hash bytea UNIQUE,
       CONSTRAINT camera_mobile_claimed CHECK ((camera_id IS NULL) = (secret_hash IS NULL) AND (camera_id IS NULL) = (stream_id IS NULL))
     )`
+  yield* sql`
+    CREATE TABLE camera_job (
+      id uuid PRIMARY KEY,
+      kind text NOT NULL,
+      node_id uuid NOT NULL,
+      created_at timestamptz NOT NULL,
+      finished_at timestamptz
+    )`
+  yield* sql`
+    CREATE TABLE camera_job_item (
+      id uuid PRIMARY KEY,
+      job_id uuid NOT NULL REFERENCES camera_job (id) ON DELETE CASCADE,
+      number integer NOT NULL,
+      name text NOT NULL,
+      host text,
+      outcome text NOT NULL,
+      detail text NOT NULL,
+      camera_id uuid NOT NULL,
+      sealed_input text,
+      CONSTRAINT camera_job_item_number UNIQUE (job_id, number)
+    )`
 })
