@@ -49,7 +49,7 @@ export const permissionDefinitions = {
   "camera:ptz": of("camera", "Move cameras, and set their presets and home positions"),
   "camera:live": of("camera", "Watch live pictures"),
   "camera:talk": of("camera", "Talk to cameras by their loudspeakers"),
-  "camera:backup": of("camera", "Export cameras with their passwords, sealed under a passphrase"),
+  "camera:backup": of("camera", "Export cameras with their passwords, sealed under a passphrase, and import them"),
   "recording:read": of("camera", "See recordings, their state and their storage use"),
   "recording:write": of("camera", "Create, change, start, stop and delete recordings"),
   "recording:search": of("camera", "Search timelines, calendars and events"),

@@ -228,6 +228,7 @@ describe("the HTTP interface", () => {
       "PATCH cameraWebRtc.whepTrickle": "none",
       "DELETE cameraWebRtc.whepClose": "none",
       "GET cameraBackup.exportCameras": "export",
+      "POST cameraJob.planImport": "none",
       "POST cameraMobile.publishMobile": "none",
       "PATCH cameraMobile.trickleMobile": "none",
       "DELETE cameraMobile.endMobile": "none",

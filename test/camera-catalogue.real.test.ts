@@ -1,9 +1,12 @@
-/** Many cameras: a whole node with 10,000 of them is searched, ordered, listed by status and exported. */
+/** Many cameras: a whole node with 10,000 of them is searched, ordered, listed by status, exported, imported, added together. */
 import { knownSeal } from "#actors/behaviour/camera-seal.ts"
 import { backupSecret, CameraBackup } from "#schema/camera-backup.ts"
+import { cameraSecret } from "#schema/camera-change.ts"
+import { CameraId } from "#schema/common.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { adminPassword, type WholeNode, wholeNode } from "./harness/whole-node.ts"
+import { startDevice } from "./onvif-simulator/device.ts"
 
 const cameras = "/camera/api/v1/cameras"
 const passphrase = encodeURIComponent("größe zählt nicht")
@@ -28,6 +31,103 @@ const asker =
       const text = await response.text()
       return { status: response.status, text, body: (text === "" ? {} : JSON.parse(text)) as Record<string, unknown> }
     })
+
+type Ask = ReturnType<typeof asker>
+type Answer = Effect.Success<ReturnType<Ask>>
+
+/** The job of a 202, when it is done. */
+const done = (ask: Ask, taken: Answer) =>
+  Effect.gen(function*() {
+    assert.strictEqual(taken.status, 202, taken.text.slice(0, 400))
+    for (;;) {
+      const { body } = yield* ask("GET", `${cameras}/jobs/${taken.body["id"] as string}`)
+      if (body["state"] === "done") return body
+      yield* Effect.sleep(100)
+    }
+  })
+
+interface Written {
+  readonly id: string
+  readonly channels: ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly sourceUrl: string }> }>
+}
+
+/** What an export told, brought back after some of it was lost. */
+const importing = (node: WholeNode, ask: Ask, document: Record<string, unknown>, id: string) =>
+  Effect.gen(function*() {
+    const { sql, vault } = node
+    assert.strictEqual((yield* ask("DELETE", `${cameras}/${id}`)).status, 204)
+    yield* sql`DELETE FROM camera WHERE name LIKE 'Camera 77%' AND position % 2 = 0`
+    const gone = 10_000 - (yield* sql<{ readonly n: number }>`SELECT count(*)::integer AS n FROM camera`)[0]!.n
+    const headers = { "nightjar-passphrase": passphrase }
+    const plan = (body: unknown, given: Record<string, string> = headers) =>
+      ask("POST", `${cameras}/import/plan`, { body, headers: given })
+    const planned = yield* plan(document)
+    assert.deepStrictEqual(planned.body["counts"], {
+      add: gone,
+      known: 10_000 - gone,
+      clash: 0,
+      unsupported: 0,
+      invalid: 0,
+    })
+    assert.strictEqual((yield* plan(document, { "nightjar-passphrase": "another-passphrase" })).status, 409)
+
+    const mine = (document["cameras"] as ReadonlyArray<Written>).find((one) => one.id === id)!
+    const [channel] = mine.channels
+    const moved = { ...channel, streams: [{ ...channel!.streams[0], sourceUrl: "rtsp://attacker.example/" }] }
+    const wrong = yield* plan({
+      ...document,
+      cameras: [{ ...mine, channels: [moved] }, { name: "no camera" }, mine, mine],
+    })
+    const outcomes = (wrong.body["items"] as ReadonlyArray<{ readonly outcome: string }>).map(({ outcome }) => outcome)
+    assert.deepStrictEqual(outcomes, ["invalid", "invalid", "clash", "clash"])
+
+    const job = yield* done(ask, yield* ask("POST", `${cameras}/import`, { body: document, headers }))
+    assert.deepInclude(job["counts"], { added: gone, known: 10_000 - gone, failed: 0, waiting: 0 })
+    const back = (yield* ask("GET", `${cameras}/${id}`)).body
+    assert.deepInclude(back, { name: "Side door", tags: ["yard"], hasPassword: true, username: "admin" })
+    const [row] = yield* sql<{ readonly sealed: string }>`SELECT sealed_password AS sealed FROM camera WHERE id = ${id}`
+    const secret = yield* vault.open(cameraSecret(CameraId.make(id)), row!.sealed)
+    assert.strictEqual(Redacted.value(secret), "swordfish")
+    const left = yield* sql`SELECT 1 FROM camera_job_item WHERE sealed_input IS NOT NULL`
+    assert.isEmpty(left)
+  })
+
+/** A camera that tells its streams; nobody plays them here. */
+const simulatedDevice = Effect.acquireRelease(
+  Effect.promise(() => startDevice({ streams: { main: "rtsp://127.0.0.1:9/main", sub: "rtsp://127.0.0.1:9/sub" } })),
+  (device) => Effect.promise(() => device.close()),
+)
+
+/** Several addresses at once: one answers, one refuses, one is not there, one is known. */
+const adding = (ask: Ask) =>
+  Effect.gen(function*() {
+    const { host, port } = yield* simulatedDevice
+    const other = yield* simulatedDevice
+    const bulk = {
+      cameras: [
+        { host, port, name: "Hall" },
+        { host: other.host, port: other.port, username: "admin", password: "wrong" },
+        { host, port: 9 },
+      ],
+      username: "admin",
+      password: "swordfish",
+      tags: ["bulk"],
+    }
+    const job = yield* done(ask, yield* ask("POST", `${cameras}/bulk`, { body: bulk }))
+    assert.deepInclude(job["counts"], { added: 1, refused: 1, unreachable: 1, waiting: 0 })
+    const again = yield* done(
+      ask,
+      yield* ask("POST", `${cameras}/bulk`, { body: { ...bulk, cameras: [{ host, port }] } }),
+    )
+    assert.deepInclude(again["counts"], { added: 0, known: 1 })
+    const items = yield* ask("GET", `${cameras}/jobs/${job["id"] as string}/items`)
+    const [hall] = items.body["items"] as ReadonlyArray<{ readonly cameraId: string; readonly outcome: string }>
+    assert.strictEqual(hall!.outcome, "added")
+    assert.deepStrictEqual((yield* ask("GET", `${cameras}/${hall!.cameraId}`)).body["tags"], ["bulk"])
+    const found = yield* ask("GET", `${cameras}/search?tag=bulk`)
+    assert.deepStrictEqual(named(found), ["Hall"])
+    assert.isString((found.body["items"] as ReadonlyArray<{ readonly manufacturer: string | null }>)[0]!.manufacturer)
+  })
 
 const named = (answer: { readonly body: Record<string, unknown> }) =>
   (answer.body["items"] as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name)
@@ -64,7 +164,8 @@ const fill = (sql: WholeNode["sql"], count: number) =>
 
 it.live("ten thousand cameras are searched, ordered, listed and exported", () =>
   Effect.gen(function*() {
-    const { base, sql } = yield* wholeNode()
+    const node = yield* wholeNode()
+    const { base, sql } = node
     const login = { username: "admin", password: adminPassword }
     const token = (yield* asker(base, "")("POST", "/auth/api/v1/auth/login", { body: login }))
       .body["accessToken"] as string
@@ -145,4 +246,6 @@ it.live("ten thousand cameras are searched, ordered, listed and exported", () =>
       (yield* ask("GET", `${cameras}/export`, { headers: { "nightjar-passphrase": "short" } })).status,
       400,
     )
+    yield* importing(node, ask, sealed.body, id)
+    yield* adding(ask)
   }), 180_000)
