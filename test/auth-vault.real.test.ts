@@ -89,6 +89,11 @@ const fill = Effect.gen(function*() {
     INSERT INTO auth_smtp (host, port, security, sealed_password, from_address, allow_unverified, version)
     VALUES ('h', 1, 'tls', ${yield* seal("auth_smtp", "true")}, 'f', false, 1)`
   yield* sql`
+    INSERT INTO camera_job (id, kind, node_id, created_at) VALUES (${camera}, 'bulk', ${camera}, ${now})`
+  yield* sql`
+    INSERT INTO camera_job_item (id, job_id, number, name, outcome, detail, camera_id, sealed_input)
+    VALUES (${camera}, ${camera}, 0, 'n', 'waiting', '', ${camera}, ${yield* seal("camera_job_item", camera)})`
+  yield* sql`
     INSERT INTO license (id, sealed_key, high_water) VALUES (1, ${yield* seal("license", "1")}, ${now})
     ON CONFLICT (id) DO UPDATE SET sealed_key = excluded.sealed_key`
   yield* sql`

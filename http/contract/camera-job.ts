@@ -16,7 +16,7 @@ import { InvalidCursor, InvalidInput } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { accepted, audited, extension, idempotencyKey, largeBody, pageQuery } from "./conventions.ts"
+import { accepted, audited, extension, idempotencyKey, largeExtension, pageQuery } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/camera/api/v1/cameras"
@@ -40,8 +40,8 @@ const writing = [
     payload: CameraImport,
     success: ImportPlan,
     error: problems(InvalidInput, PassphraseWrong),
-  }).annotateMerge(access("camera:backup", { on: "everything" })).annotateMerge(extension)
-    .annotateMerge(largeBody(maxImportBytes)).annotateMerge(audited("none")).annotateMerge(
+  }).annotateMerge(access("camera:backup", { on: "everything" }))
+    .annotateMerge(largeExtension(maxImportBytes)).annotateMerge(audited("none")).annotateMerge(
       doc(
         "Try a camera import",
         "What `cameras/import` would do with each camera of the document, and nothing else: `add`, `known` (it is there already), " +
@@ -53,8 +53,8 @@ const writing = [
     payload: CameraImport,
     success: accepted(CameraJob),
     error: problems(InvalidInput, PassphraseWrong),
-  }).annotateMerge(access("camera:backup", { on: "everything" })).annotateMerge(extension)
-    .annotateMerge(largeBody(maxImportBytes)).annotateMerge(
+  }).annotateMerge(access("camera:backup", { on: "everything" }))
+    .annotateMerge(largeExtension(maxImportBytes)).annotateMerge(
       doc(
         "Import cameras",
         "Adds the cameras of a document of `cameras/export` that are not here yet, with their ids, each whole or not at all, and changes " +

@@ -118,8 +118,8 @@ const marks = (some: Partial<OperationMarks>): Context.Context<never> =>
 export const extension = marks({ extension: true })
 /** For operations of the table that stream: playlists that wait, media, events. */
 export const streaming = marks({ streams: true })
-/** For operations that take a whole document. */
-export const largeBody = (maxBodyBytes: number) => marks({ maxBodyBytes })
+/** An {@link extension} that takes a whole document; marks do not add up. */
+export const largeExtension = (maxBodyBytes: number) => marks({ extension: true, maxBodyBytes })
 /** What an endpoint is marked with. */
 export const marksOf = (annotations: Context.Context<never>): Partial<OperationMarks> =>
   Option.getOrElse(Context.getOption(annotations, Marks), () => ({}))
