@@ -1,11 +1,12 @@
 /** What the page of a camera asks of the node, and of the camera by way of the node. */
+import { snapshotUrl } from "#http/contract/camera-live.ts"
 import { etag } from "#http/contract/conventions.ts"
 import type { ImagingChange, PtzVector, VideoEncoderChange } from "#schema/camera-device.ts"
 import type { NewPresetTour, TourOperation } from "#schema/camera-ptz.ts"
 import type { Camera } from "#schema/camera.ts"
 import type { CameraId, StreamId } from "#schema/common.ts"
 import { Redacted } from "effect"
-import { call, messageOf, tagOf } from "./api.ts"
+import { call, messageOf, readFile, tagOf } from "./api.ts"
 
 /** What a camera was asked for: its answer, or in words why there is none. */
 export type Offered<A> =
@@ -28,6 +29,9 @@ export const offered = async <A>(asked: Promise<A>): Promise<Offered<A>> => {
     throw error
   }
 }
+
+/** A stream that nobody watches yet has to start first. */
+const stillMs = 30_000
 
 export const readCamera = async (id: CameraId) => (await call((api) => api.camera.camera({ params: { id } }))).body
 
@@ -58,6 +62,8 @@ export const profilesOf = async (id: CameraId) =>
 
 /** Who reads which stream by RTSP now. */
 export const proxyStreams = async () => (await call((api) => api.cameraProxy.proxyStreams())).items
+/** The newest picture of a stream, as a file. */
+export const stillOf = (id: StreamId) => readFile(snapshotUrl(id), () => undefined, AbortSignal.timeout(stillMs))
 export const mediaPathOf = (id: StreamId) => call((api) => api.camera.mediaPath({ params: { stream_id: id } }))
 
 /** A camera, by the profile that stands for the channel that is shown. */

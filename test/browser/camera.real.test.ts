@@ -207,6 +207,37 @@ describe.skipIf(withoutChromium)(
       )
     })
 
+    it("writes a text into the picture where it is dragged, and moves the focus while a button is held", async () => {
+      const section = region("Text in the picture")
+      await section.getByText("Date and time").waitFor()
+      await section.getByRole("button", { name: "Add a text" }).click()
+      await section.getByLabel("What").selectOption("plain")
+      await section.getByLabel("Words").fill("Yard <north>")
+      await section.getByLabel("Where").selectOption("custom")
+      const frame = page.getByTestId("osd-frame")
+      const box = (await frame.boundingBox())!
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
+      await page.mouse.down()
+      await page.mouse.move(box.x + box.width / 2 + 150, box.y + box.height / 2 - 80, { steps: 5 })
+      await page.mouse.up()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await section.getByRole("button", { name: "Write it into the picture" }).click()
+      await section.getByRole("button", { name: "Edit Yard <north>" }).waitFor()
+      const osd = yard.state.configuration.osds.at(-1)!
+      assert.deepStrictEqual([osd.position, osd.text.get("PlainText")], ["Custom", "Yard <north>"])
+      assert.isTrue(Number(osd.place![0]) > 0.1 && Number(osd.place![1]) > 0.1, `${osd.place}`)
+      await section.getByRole("button", { name: "Delete Yard <north>" }).click()
+      await page.getByRole("dialog").getByRole("button", { name: "Take it out" }).click()
+      await eventually("it is gone", async () => yard.state.configuration.osds.length === 1)
+      await narrow("texts")
+
+      await page.getByRole("button", { name: "Nearer" }).hover()
+      await page.mouse.down()
+      await eventually("it focuses", async () => yard.state.configuration.focusSpeed < 0)
+      await page.mouse.up()
+      await eventually("it rests", async () => yard.state.configuration.focusSpeed === 0)
+    })
+
     it("sets an encoder within what the camera allows, and nothing beyond", async () => {
       await part("Encoding")
       const form = region("Encoder Main")
@@ -219,6 +250,7 @@ describe.skipIf(withoutChromium)(
       await form.getByLabel("Size").selectOption("1280x720")
       await form.getByRole("button", { name: "Set encoder" }).click()
       await form.getByText("The camera has taken it").waitFor()
+      await region("Sound").getByLabel(/^Codec/).waitFor()
       assert.deepInclude(yard.state.encoders.main, { frameRate: 12, width: 1280, height: 720, bitrate: 1024 })
       assert.deepStrictEqual(await faultsOf(page), [])
       await narrow("encoding")

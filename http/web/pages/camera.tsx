@@ -11,11 +11,15 @@ import type { CameraId } from "#schema/common.ts"
 import type { Permission } from "#schema/permission.ts"
 import { useState } from "react"
 import { capabilitiesOf, type Offered, offered, profilesOf, readCamera } from "../api-camera.ts"
+import { Sound } from "../parts/camera-audio.tsx"
 import { Clock, Restart } from "../parts/camera-device.tsx"
 import { Encoder } from "../parts/camera-encoder.tsx"
+import { Focus } from "../parts/camera-focus.tsx"
 import { Imaging } from "../parts/camera-imaging.tsx"
+import { FactoryDefaults, Network } from "../parts/camera-network.tsx"
+import { Osds } from "../parts/camera-osd.tsx"
 import { Overview } from "../parts/camera-overview.tsx"
-import { ChannelPicture } from "../parts/camera-picture.tsx"
+import { PictureView } from "../parts/camera-picture.tsx"
 import { Presets } from "../parts/camera-presets.tsx"
 import { PtzPad } from "../parts/camera-ptz.tsx"
 import { Asked, PasswordForm } from "../parts/camera-section.tsx"
@@ -55,10 +59,13 @@ interface ShownProps {
   readonly channel: Channel | undefined
   readonly part: Part
   readonly capabilities: Query<Offered<ReadonlyArray<Capability>>>
+  /** What is drawn over the picture. */
+  readonly layer: HTMLElement | null
   readonly onChange: () => void
 }
 
-const OfProfiles = ({ camera, channel, onChange, part }: ShownProps) => {
+const OfProfiles = ({ camera, channel, layer, onChange, part }: ShownProps) => {
+  const { may } = useSession()
   const query = useQuery(`profiles ${camera.id}`, () => offered(profilesOf(camera.id)), 0)
   return (
     <Asked query={query} camera={camera} onPassword={onChange}>
@@ -84,6 +91,14 @@ const OfProfiles = ({ camera, channel, onChange, part }: ShownProps) => {
           return (
             <div className="panel stack">
               <Imaging camera={camera} source={{ id: camera.id, token: source }} onPassword={onChange} />
+              {may("camera:ptz") && <Focus source={{ id: camera.id, token: source }} />}
+              <hr />
+              <Osds
+                camera={camera}
+                source={{ id: camera.id, token: source }}
+                layer={layer}
+                onPassword={onChange}
+              />
             </div>
           )
         }
@@ -98,6 +113,7 @@ const OfProfiles = ({ camera, channel, onChange, part }: ShownProps) => {
                 onPassword={onChange}
               />
             ))}
+            <Sound camera={camera} onPassword={onChange} />
             {encoders.size === 0 && <p className="panel muted">This channel has no video encoder.</p>}
           </div>
         )
@@ -115,7 +131,9 @@ const Shown = (props: ShownProps) => {
     return (
       <div className="stack">
         <Clock camera={camera} onPassword={onChange} />
+        <Network camera={camera} onPassword={onChange} />
         <Restart camera={camera} />
+        <FactoryDefaults camera={camera} />
       </div>
     )
   }
@@ -164,15 +182,25 @@ interface ViewProps {
   readonly camera: Camera
   readonly channel: Channel | undefined
   readonly onChannel: (number: number) => void
+  readonly onLayer: (layer: HTMLElement | null) => void
 }
 
-const View = ({ camera, channel, onChannel }: ViewProps) => (
+const View = ({ camera, channel, onChannel, onLayer }: ViewProps) => (
   <div className="camera-view">
-    <div className="stage">
-      {channel === undefined ?
-        <div className="note">No channel of this camera can be seen.</div> :
-        <ChannelPicture channel={channel} name={camera.channels.length > 1 ? channel.name : camera.name} />}
-    </div>
+    {channel === undefined ?
+      (
+        <div className="stage">
+          <div className="note">No channel of this camera can be seen.</div>
+        </div>
+      ) :
+      (
+        <PictureView
+          key={channel.id}
+          channel={channel}
+          name={camera.channels.length > 1 ? channel.name : camera.name}
+          onLayer={onLayer}
+        />
+      )}
     {camera.channels.length > 1 && (
       <label className="field channel">
         Channel
@@ -198,6 +226,7 @@ const Body = ({ camera, onChange, wanted }: {
   const asks = camera.driver === "onvif"
   const capabilities = useQuery(`capabilities ${camera.id}`, () => offered(capabilitiesOf(camera.id)), 0, asks)
   const [number, setNumber] = useState(camera.channels[0]?.number ?? 1)
+  const [layer, setLayer] = useState<HTMLElement | null>(null)
   const channel = camera.channels.find((one) => one.number === number) ?? camera.channels[0]
   const told = capabilities.data?.kind === "yes" ? capabilities.data.value : null
   const open = parts.filter(({ by, needs }) =>
@@ -214,7 +243,7 @@ const Body = ({ camera, onChange, wanted }: {
       <Head camera={camera} />
       <Trouble camera={camera} onChange={changed} />
       <div className="camera">
-        <View camera={camera} channel={channel} onChannel={setNumber} />
+        <View camera={camera} channel={channel} onChannel={setNumber} onLayer={setLayer} />
         <div className="camera-side">
           {open.length > 0 && (
             <Tabs
@@ -223,7 +252,14 @@ const Body = ({ camera, onChange, wanted }: {
               tabs={[[here, "Overview"], ...open.map(({ name, part }) => [`${here}?show=${part}`, name] as const)]}
             />
           )}
-          <Shown camera={camera} channel={channel} part={part} capabilities={capabilities} onChange={changed} />
+          <Shown
+            camera={camera}
+            channel={channel}
+            part={part}
+            capabilities={capabilities}
+            layer={layer}
+            onChange={changed}
+          />
         </div>
       </div>
     </>

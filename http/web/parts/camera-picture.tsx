@@ -1,54 +1,141 @@
-/** The picture of a channel on the page of its camera, or in words why there is none. */
-import type { Channel } from "#schema/camera.ts"
-import type { StreamId } from "#schema/common.ts"
-import { useEffect, useRef, useState } from "react"
-import { mediaPathOf } from "../api-camera.ts"
+/** The live picture of a channel on the page of its camera, or in words why there is none. */
+import type { CameraStream, Channel } from "#schema/camera.ts"
+import { useState } from "react"
+import { stillOf } from "../api-camera.ts"
+import { save } from "../download.ts"
 import { useSession } from "../session.tsx"
-import { second } from "../time.ts"
-import { useQuery } from "../use-query.ts"
-import { HlsVideo } from "./hls-video.tsx"
+import { roleNames } from "./camera-words.ts"
+import { useAction } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
-import { Why } from "./notes.tsx"
+import { LiveVideo } from "./live-video.tsx"
+import { Problem, Why } from "./notes.tsx"
 
-/** What is not there yet is asked for again after this. */
-const again = 3 * second
-
-const Live = ({ id, label }: { readonly id: StreamId; readonly label: string }) => {
-  const [error, setError] = useState<string | null>(null)
-  const [src, setSrc] = useState<string | null>(null)
-  const path = useQuery(`path ${id}`, () => mediaPathOf(id), again, src === null)
-  const found = path.data?.hlsUrl ?? null
-  const timer = useRef(0)
-  useEffect(() => setSrc(found), [found])
-  useEffect(() => () => window.clearTimeout(timer.current), [])
-  if (src === null) {
-    return (
-      <p className="note">
-        <span className="pulse" />
-        {path.error ?? error ?? "Waiting for pictures…"}
-      </p>
-    )
-  }
-  const failed = (message: string) => {
-    setError(message)
-    timer.current = window.setTimeout(() => setSrc(null), again)
-  }
-  return <HlsVideo src={src} startAt={null} rate={1} paused={false} muted label={label} onError={failed} />
+interface PictureProps {
+  readonly channel: Channel
+  readonly name: string
+  readonly role?: CameraStream["role"]
+  readonly sound?: boolean
+  readonly zoom?: boolean
+  readonly figures?: boolean
+  readonly onOtherStream?: (() => void) | undefined
 }
 
-export const ChannelPicture = ({ channel, name }: { readonly channel: Channel; readonly name: string }) => {
+export const ChannelPicture = (props: PictureProps) => {
+  const { channel, figures = false, name, onOtherStream, role = "main", sound = false, zoom = false } = props
   const { may } = useSession()
-  const stream = channel.streams.find((one) => one.role === "main") ?? channel.streams[0]
-  const broken = channel.status === "offline" || channel.status === "authFailed" || channel.status === "disabled"
+  const stream = channel.streams.find((one) => one.role === role) ?? channel.streams[0]
   if (!may("camera:live")) return <div className="note">None of your roles lets you watch live pictures.</div>
   if (stream === undefined) return <div className="note">This channel has no stream.</div>
-  if (broken) {
+  if (channel.status === "disabled") return <div className="note">Switched off</div>
+  if (channel.status === "authFailed" || channel.status === "offline") {
     return (
       <div className="note">
         <Icon name="trouble" />
-        {channel.status === "disabled" ? "Switched off" : <Why reason={channel.reason || "No picture"} />}
+        <Why reason={channel.reason || "The camera shows no picture"} />
       </div>
     )
   }
-  return <Live key={stream.id} id={stream.id} label={`${name}, live`} />
+  return (
+    <LiveVideo
+      key={stream.id}
+      streamId={stream.id}
+      role={stream.role}
+      sound={sound}
+      label={`${name}, live`}
+      codec={stream.codec}
+      audioCodec={stream.audioCodec}
+      zoom={zoom}
+      figures={figures}
+      onOtherStream={channel.streams.length > 1 ? onOtherStream : undefined}
+    />
+  )
+}
+
+interface ViewProps {
+  readonly channel: Channel
+  readonly name: string
+  /** What is drawn over the picture by a part of the page. */
+  readonly onLayer: (layer: HTMLElement | null) => void
+}
+
+/** The picture with what one does to it: sound, the other stream, figures, a still one to keep. */
+export const PictureView = ({ channel, name, onLayer }: ViewProps) => {
+  const { may } = useSession()
+  const [role, setRole] = useState<CameraStream["role"]>("main")
+  const [sound, setSound] = useState(false)
+  const [figures, setFigures] = useState(false)
+  const action = useAction()
+  const stream = channel.streams.find((one) => one.role === role) ?? channel.streams[0]
+  const other = role === "main" ? "sub" : "main"
+  const shape = stream?.width === null || stream?.height === null || stream === undefined ?
+    16 / 9 :
+    stream.width / stream.height
+  return (
+    <>
+      <div className="stage">
+        <ChannelPicture
+          channel={channel}
+          name={name}
+          role={role}
+          sound={sound}
+          zoom
+          figures={figures}
+          onOtherStream={() => setRole(other)}
+        />
+        <div className="layer" style={{ width: `min(100cqw, 100cqh * ${shape})`, aspectRatio: shape }} ref={onLayer} />
+      </div>
+      {stream !== undefined && may("camera:live") && (
+        <div className="row picture-bar">
+          {channel.streams.length > 1 && (
+            <div className="segments" role="group" aria-label="Stream">
+              {channel.streams.map((one) => (
+                <button
+                  key={one.id}
+                  type="button"
+                  aria-pressed={one === stream}
+                  onClick={() => setRole(one.role)}
+                >
+                  {roleNames[one.role]}
+                </button>
+              ))}
+            </div>
+          )}
+          <span className="grow" />
+          {stream.audioCodec !== null && (
+            <button
+              type="button"
+              className="plain"
+              aria-pressed={sound}
+              aria-label="Sound"
+              title="Sound"
+              onClick={() => setSound(!sound)}
+            >
+              <Icon name={sound ? "sound" : "silent"} />
+            </button>
+          )}
+          <button
+            type="button"
+            className="plain"
+            aria-pressed={figures}
+            aria-label="Figures"
+            title="How the picture comes here"
+            onClick={() => setFigures(!figures)}
+          >
+            <Icon name="info" />
+          </button>
+          <button
+            type="button"
+            className="plain"
+            disabled={action.busy}
+            aria-label="Keep this picture"
+            title="Keep this picture as a file"
+            onClick={() => action.run(() => stillOf(stream.id), (picture) => save(`${name}.jpg`, picture))}
+          >
+            <Icon name="still" />
+          </button>
+        </div>
+      )}
+      <Problem error={action.error} />
+    </>
+  )
 }

@@ -54,7 +54,7 @@ const useMotion = (target: Target) => {
 }
 
 const writes = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.matches("input, select, textarea, [role=slider]")
+  target instanceof HTMLElement && target.closest("input, select, textarea, [role=slider], .live-view") !== null
 
 /** Arrows turn, + and − zoom, unless somebody is writing or a dialog is open. */
 const useKeys = (speed: number, want: Want) => {
