@@ -192,6 +192,30 @@ describe.skipIf(withoutChromium)(
       assert.lengthOf(yard.state.presets, 0)
     })
 
+    it("leads the camera on a tour", async () => {
+      const dialog = page.getByRole("dialog")
+      for (const name of ["One", "Two"]) {
+        await page.getByRole("button", { name: "Keep this position" }).click()
+        await dialog.getByLabel("Name").fill(name)
+        await dialog.getByRole("button", { name: "Keep position" }).click()
+        await page.getByRole("button", { name: `Go to ${name}` }).waitFor()
+      }
+      await page.getByRole("button", { name: "New tour" }).click()
+      await dialog.getByLabel("Name").fill("Night round")
+      await dialog.getByRole("button", { name: "Leave out stop 1" }).click()
+      await dialog.getByRole("button", { name: "Another stop" }).click()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await dialog.getByRole("button", { name: "Create tour" }).click()
+      const tours = region("Tours")
+      await tours.getByRole("button", { name: "Start Night round" }).click()
+      await tours.getByText("runs", { exact: true }).waitFor()
+      await tours.getByRole("button", { name: "Stop Night round" }).click()
+      await tours.getByText("stands", { exact: true }).waitFor()
+      await tours.getByRole("button", { name: "Delete Night round" }).click()
+      await dialog.getByRole("button", { name: "Delete" }).click()
+      await tours.getByText("None yet. A tour leads").waitFor()
+    })
+
     it("sets the image while a level is pulled, and puts it back", async () => {
       await part("Image")
       await page.getByRole("slider", { name: "Brightness" }).fill("80")

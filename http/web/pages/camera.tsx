@@ -198,6 +198,7 @@ const View = ({ camera, channel, onChannel, onLayer }: ViewProps) => (
           key={channel.id}
           channel={channel}
           name={camera.channels.length > 1 ? channel.name : camera.name}
+          talks={camera.driver !== "mobile"}
           onLayer={onLayer}
         />
       )}

@@ -9,6 +9,7 @@ import { useAction } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
 import { LiveVideo } from "./live-video.tsx"
 import { Problem, Why } from "./notes.tsx"
+import { TalkButton } from "./talk-button.tsx"
 
 interface PictureProps {
   readonly channel: Channel
@@ -54,12 +55,14 @@ export const ChannelPicture = (props: PictureProps) => {
 interface ViewProps {
   readonly channel: Channel
   readonly name: string
+  /** Whether there may be a loudspeaker to talk by. */
+  readonly talks: boolean
   /** What is drawn over the picture by a part of the page. */
   readonly onLayer: (layer: HTMLElement | null) => void
 }
 
 /** The picture with what one does to it: sound, the other stream, figures, a still one to keep. */
-export const PictureView = ({ channel, name, onLayer }: ViewProps) => {
+export const PictureView = ({ channel, name, onLayer, talks }: ViewProps) => {
   const { may } = useSession()
   const [role, setRole] = useState<CameraStream["role"]>("main")
   const [sound, setSound] = useState(false)
@@ -101,6 +104,7 @@ export const PictureView = ({ channel, name, onLayer }: ViewProps) => {
             </div>
           )}
           <span className="grow" />
+          {talks && <TalkButton streamId={stream.id} cameraName={name} />}
           {stream.audioCodec !== null && (
             <button
               type="button"
@@ -121,7 +125,7 @@ export const PictureView = ({ channel, name, onLayer }: ViewProps) => {
             title="How the picture comes here"
             onClick={() => setFigures(!figures)}
           >
-            <Icon name="info" />
+            <Icon name="figures" />
           </button>
           <button
             type="button"

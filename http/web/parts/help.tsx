@@ -31,6 +31,7 @@ const keys: ReadonlyArray<readonly [string, ReadonlyArray<readonly [string, stri
     ["Page ↑  Page ↓", "move by what it shows"],
     ["Home  End", "first, last footage it shows"],
   ]],
+  ["Camera, where it can be moved", [["←  →  ↑  ↓", "turn it while held"], ["+  −", "zoom while held"]]],
   ["Everywhere", [["?", "this help"], ["Esc", "close a dialog"]]],
 ]
 
