@@ -1,5 +1,5 @@
 /** The sound encoders of a camera. */
-import { type AudioEncoder, AudioEncoderChange, AudioEncoding } from "#schema/camera-config.ts"
+import { type AudioEncoder, type AudioEncoderChange, AudioEncoding } from "#schema/camera-config.ts"
 import type { Camera } from "#schema/camera.ts"
 import { useState } from "react"
 import { audioEncodersOf, setAudioEncoder } from "../api-camera-config.ts"
