@@ -219,7 +219,8 @@ const settings = {
   ptzHoldSeconds: setting(
     "NIGHTJAR_PTZ_HOLD_SECONDS",
     "10",
-    integer(1, 3600, "seconds"),
+    // An entity that nobody asks is forgotten after ten minutes, and who held it with it.
+    integer(1, 600, "seconds"),
     "How long a camera is kept for whoever moved it last",
   ),
   eventDays: setting("NIGHTJAR_EVENT_DAYS", "90", integer(1, 3650, "days"), "How long events are kept"),

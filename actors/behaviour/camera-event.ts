@@ -104,18 +104,26 @@ const draftOf = (id: CameraId, listened: Listened, { active, notice }: NoticeTel
   }
 }
 
-/** Which channel each video source of the device is: by the addresses of its streams. */
-const channelsBySource = (camera: Camera, device: Device) =>
-  camera.channels.length < 2 ?
-    Effect.succeed<ReadonlyMap<string, ChannelId>>(new Map()) :
-    Effect.map(device.channels, (found): ReadonlyMap<string, ChannelId> =>
-      new Map(found.flatMap(({ streams, videoSourceToken }) => {
-        const urls = new Set(streams.map(({ sourceUrl }) =>
-          sourceUrl
-        ))
-        const own = camera.channels.find((channel) => channel.streams.some(({ sourceUrl }) => urls.has(sourceUrl)))
-        return own === undefined ? [] : [[videoSourceToken, own.id] as const]
-      })))
+/** Which channel each video source of the device is, and each configuration of one: by the addresses of its streams. */
+const channelsBySource = Effect.fnUntraced(function*(camera: Camera, device: Device) {
+  const channels = new Map<string, ChannelId>()
+  if (camera.channels.length < 2) return channels
+  for (const { streams, videoSourceToken } of yield* device.channels) {
+    const urls = new Set(streams.map(({ sourceUrl }) => sourceUrl))
+    const own = camera.channels.find((channel) => channel.streams.some(({ sourceUrl }) => urls.has(sourceUrl)))
+    if (own !== undefined) channels.set(videoSourceToken, own.id)
+  }
+  const configured = yield* Effect.catchTag(
+    device.config.videoSources,
+    ["OnvifOperationUnsupported", "CameraRefused"],
+    () => Effect.succeed([]),
+  )
+  for (const { sourceToken, token } of configured) {
+    const own = channels.get(sourceToken)
+    if (own !== undefined && !channels.has(token)) channels.set(token, own)
+  }
+  return channels
+})
 
 /** Pulls until something fails. */
 const pulling = Effect.fnUntraced(
