@@ -46,7 +46,12 @@ export const addressesOf = (
 const bind = (address: string, port: number) =>
   Effect.acquireRelease(
     Effect.callback<Socket, Error>((resume) => {
-      const socket = createSocket({ type: isIPv6(address) ? "udp6" : "udp4" })
+      const family = isIPv6(address) ? 6 : 4
+      // Addresses are numbers already: asking for each datagram costs as much as its encryption.
+      const socket = createSocket({
+        type: family === 6 ? "udp6" : "udp4",
+        lookup: (host, _options, callback) => callback(null, host, family),
+      })
       const failed = (error: Error) => {
         socket.close()
         resume(Effect.fail(error))

@@ -1,7 +1,8 @@
 /**
- * What live readers cost: the RTSP server's process with 1, 10, 100 … readers by TCP of one stream of 4 Mbit/s.
+ * What live readers cost: the RTSP server's process with 1, 10, 100 … readers by TCP of one stream of 4 Mbit/s, then that of WebRTC
+ * with 1, 5, 20 viewers, next to werift as it comes with as many.
  *
- *   npm run bench:live -- [--readers 1,10,100] [--seconds 20] [--warm-up 3]
+ *   npm run bench:live -- [--readers 1,10,100] [--viewers 1,5,20] [--seconds 20] [--warm-up 3]
  *
  * How it is fair
  * 1. CPU is user and system time of the server's process alone, over one window; readers run in this process and do nothing but
@@ -14,28 +15,37 @@ import { connect, type Socket } from "node:net"
 import * as path from "node:path"
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"
+import { openViewer } from "./live-webrtc.ts"
 import { cpuSeconds } from "./usage.ts"
 
 const { values } = parseArgs({
   options: {
     readers: { type: "string", default: "1,10,100" },
+    viewers: { type: "string", default: "1,5,20" },
     seconds: { type: "string", default: "20" },
     "warm-up": { type: "string", default: "3" },
   },
 })
 const seconds = Number(values.seconds)
-const counts = values.readers.split(",").map(Number)
+const numbers = (text: string): ReadonlyArray<number> => text === "" ? [] : text.split(",").map(Number)
+const counts = numbers(values.readers)
+const viewerCounts = numbers(values.viewers)
 const bytesPerSecond = 500_000
 const groupBytes = 2 * bytesPerSecond
 const url = "/live/01900000-0000-7000-8000-0000000000aa"
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-const server = spawn(process.execPath, [path.join(import.meta.dirname, "live-server.ts")], {
-  stdio: ["pipe", "pipe", "inherit"],
-})
-const port = await new Promise<number>((resolve) =>
-  createInterface({ input: server.stdout }).once("line", (line) => resolve(Number(line)))
-)
+const start = async (file: string, ...args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, file), ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+  })
+  const port = await new Promise<number>((resolve) =>
+    createInterface({ input: child.stdout }).once("line", (line) => resolve(Number(line)))
+  )
+  return { child, port }
+}
+const server = await start("live-server.ts")
+const { port } = server
 
 interface Reader {
   readonly socket: Socket
@@ -77,26 +87,73 @@ const open = async (): Promise<Reader> => {
   return reader
 }
 
-let failed = false
-for (const count of [0, ...counts]) {
-  const readers: Array<Reader> = []
-  for (let i = 0; i < count; i++) readers.push(await open())
+/** Somebody who counts what he gets. */
+interface Consumer {
+  readonly bytes: () => number
+  readonly close: () => void
+}
+
+interface Measured {
+  /** Of a core, of one consumer. */
+  readonly each: number
+  readonly line: string
+  readonly short: boolean
+}
+
+const measure = async (
+  what: string,
+  pid: number,
+  count: number,
+  connected: () => Promise<Consumer>,
+): Promise<Measured> => {
+  const consumers: Array<Consumer> = []
+  for (let i = 0; i < count; i++) consumers.push(await connected())
   await sleep(Number(values["warm-up"]) * 1000)
-  const before = { cpu: cpuSeconds([server.pid!]), ms: performance.now(), bytes: readers.map(({ bytes }) => bytes) }
+  const before = { cpu: cpuSeconds([pid]), ms: performance.now(), bytes: consumers.map(({ bytes }) => bytes()) }
   await sleep(seconds * 1000)
   const passed = (performance.now() - before.ms) / 1000
-  const share = (cpuSeconds([server.pid!]) - before.cpu) / passed
-  const least = Math.min(...readers.map(({ bytes }, i) => bytes - before.bytes[i]!))
+  const share = (cpuSeconds([pid]) - before.cpu) / passed
+  const least = Math.min(...consumers.map(({ bytes }, i) => bytes() - before.bytes[i]!))
   const short = count > 0 && least < passed * bytesPerSecond - groupBytes
-  failed ||= short
-  const each = count === 0 ?
-    "" :
-    `, ${(share / count * 100).toFixed(3)} % a reader: ${Math.round(count / share)} a core`
+  for (const { close } of consumers) close()
+  const each = count === 0 ? "" : `, ${(share / count * 100).toFixed(3)} % each: ${Math.round(count / share)} a core`
   const got = count === 0 ?
     "" :
     `, the least got ${(least * 8 / passed / 1e6).toFixed(2)} Mbit/s${short ? " (too little)" : ""}`
-  process.stdout.write(`${count} readers: ${(share * 100).toFixed(2)} % of a core${each}${got}\n`)
-  for (const { socket } of readers) socket.destroy()
+  return { each: share / count, line: `${count} ${what}: ${(share * 100).toFixed(2)} % of a core${each}${got}`, short }
 }
-server.stdin.end()
+
+let failed = false
+const tell = ({ line, short }: Measured, more = ""): void => {
+  failed ||= short
+  process.stdout.write(`${line}${more}\n`)
+}
+
+for (const count of [0, ...counts]) {
+  tell(
+    await measure("RTSP readers", server.child.pid!, count, async () => {
+      const reader = await open()
+      return { bytes: () => reader.bytes, close: () => reader.socket.destroy() }
+    }),
+  )
+}
+server.child.stdin.end()
+
+const own = await start("live-webrtc-server.ts")
+const stock = await start("live-webrtc-server.ts", "--peer")
+const watching = (at: number) => async (): Promise<Consumer> => {
+  const viewer = await openViewer(at)
+  return { bytes: () => viewer.bytes, close: viewer.close }
+}
+for (const count of viewerCounts) {
+  const ours = await measure("WebRTC viewers", own.child.pid!, count, watching(own.port))
+  const theirs = await measure("viewers of werift as it comes", stock.child.pid!, count, watching(stock.port))
+  tell(ours)
+  // A peer that falls short is its own affair.
+  process.stdout.write(`${theirs.line}; ours takes ${(ours.each / theirs.each).toFixed(2)} of it\n`)
+}
+own.child.stdin.end()
+stock.child.stdin.end()
 process.exitCode = failed ? 1 : 0
+// Threads of libdatachannel would keep the process.
+process.exit()

@@ -92,8 +92,10 @@ export interface WhepPage {
   readonly until: (so: (seen: WhepSeen) => boolean, limitMs: number) => Promise<WhepSeen>
 }
 
+export type OpenWhep = (options: WhepPageOptions) => Promise<WhepPage>
+
 /** Opens pages one after the other in one browser. */
-export const withChromium = async <A>(use: (open: (options: WhepPageOptions) => Promise<WhepPage>) => Promise<A>) => {
+export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>) => {
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: [
