@@ -168,6 +168,7 @@ const make = Effect.gen(function*() {
                 sourceUrl: stream.sourceUrl,
                 transport: stream.transport,
                 enabled: stream.enabled,
+                ...(stream.onDemand === undefined ? {} : { onDemand: stream.onDemand }),
                 username: stream.username,
                 sealedPassword,
               }))),

@@ -143,8 +143,13 @@ const make = Effect.gen(function*() {
     }
     const secret = randomBytes(secretBytes).toString("base64url")
     const { cameraId } = yield* place(ticket).pipe(
-      Effect.tap((made) => store.bind(ticket.deviceUuid, { ...made, secretHash: hashOf(secret) })),
-      Effect.onError(() => Effect.ignore(store.giveBack(ticket.deviceUuid, codeHash))),
+      Effect.tap((made) =>
+        Effect.onError(store.bind(ticket.deviceUuid, { ...made, secretHash: hashOf(secret) }), () =>
+          Effect.ignore(cameras.remove(made.cameraId, null)))
+      ),
+      Effect.onError(() =>
+        Effect.ignore(store.giveBack(ticket.deviceUuid, codeHash))
+      ),
     )
     return { deviceUuid: ticket.deviceUuid, cameraId, name: ticket.name, publishSecret: Redacted.make(secret) }
   })

@@ -235,9 +235,21 @@ const make = Effect.gen(function*() {
     }
     return yield* ask(client.Update({ id, change, ifMatch }))
   })
+  /** A phone sends one stream and decides itself what it is. */
+  const notOfPhone = Effect.fnUntraced(function*(of: Parameters<typeof store.cameraOf>[0]) {
+    const id = yield* store.cameraOf(of)
+    const row = id === null ? null : yield* store.endpoint(id)
+    if (row?.driver === "mobile") {
+      return yield* InvalidInput.at(
+        "/payload/sourceUrl",
+        "a phone's stream has no address; switch its channel off and on",
+      )
+    }
+  })
   const updateStream = Effect.fn("Cameras.updateStream")(
     function*(id: StreamId, input: StreamUpdate, ifMatch: number | null) {
       const client = yield* entityOfStream(id)
+      yield* notOfPhone({ streamId: id })
       const { given, url } = sourceOf(input)
       const change = {
         sourceUrl: url,
@@ -284,6 +296,7 @@ const make = Effect.gen(function*() {
     addStream: (id, input) =>
       Effect.gen(function*() {
         const client = yield* entityOfChannel(id)
+        yield* notOfPhone({ channelId: id })
         return yield* ask(client.AddStream({ channelId: id, stream: yield* newStream(input) }))
       }),
     updateStream,

@@ -163,12 +163,15 @@ export class Cameras extends Context.Service<Cameras, {
 
   readonly streams: (id: ChannelId) => OfChannel<ReadonlyArray<CameraStream>>
   readonly stream: (id: StreamId) => OfStream<CameraStream>
-  readonly addStream: (id: ChannelId, input: StreamCreate) => OfChannel<CameraStream, StreamExists | VersionConflict>
+  readonly addStream: (
+    id: ChannelId,
+    input: StreamCreate,
+  ) => OfChannel<CameraStream, InvalidInput | StreamExists | VersionConflict>
   readonly updateStream: (
     id: StreamId,
     update: StreamUpdate,
     ifMatch: number | null,
-  ) => OfStream<CameraStream, VersionConflict>
+  ) => OfStream<CameraStream, InvalidInput | VersionConflict>
   readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, VersionConflict | StillRecorded>
 
   /** Where a channel, or the channel of a stream, lies; null: there is none. */

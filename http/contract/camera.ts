@@ -193,7 +193,7 @@ const onChannel = [
     headers: idempotencyKey,
     payload: StreamCreate,
     success: created(CameraStream),
-    error: problems(ChannelNotFound, StreamExists, VersionConflict),
+    error: problems(ChannelNotFound, InvalidInput, StreamExists, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
     doc(
       "Add a stream",
@@ -224,7 +224,7 @@ const onStream = [
     headers: ifMatch,
     payload: StreamUpdate,
     success: versioned(CameraStream),
-    error: problems(StreamNotFound, VersionConflict),
+    error: problems(InvalidInput, StreamNotFound, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Update a stream", "Replaces; but a user name or password that is left out stays, and `null` removes it."),
   ),

@@ -100,6 +100,12 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
   await eventually("that it is waited for", async () => (await cameraOf(node, "pocket"))?.status === "offline")
 
   const channelId = before.channels[0]!.id
+  const moving = node.client.camera.updateStream({
+    headers: {},
+    params: { stream_id: before.channels[0]!.streams[0]!.id },
+    payload: { sourceUrl: "rtsp://192.0.2.1/" },
+  })
+  assert.strictEqual((await Effect.runPromise(Effect.flip(moving)))._tag, "InvalidInput")
   const payload = { channelId, mode: "continuous" as const, enabled: true, retentionDays: 1 }
   const { body: recording } = await Effect.runPromise(node.client.record.createRecording({ headers: {}, payload }))
   await page.getByRole("button", { name: "Start sending" }).click()
