@@ -71,6 +71,33 @@ export class FakeCamera {
       }),
   }
 
+  /** Whether it has come by itself, for assignments of the kind that does. */
+  private here = false
+  private readonly waiting = new Set<() => void>()
+  come(): void {
+    this.here = true
+    for (const go of this.waiting) go()
+    this.waiting.clear()
+  }
+  leave(): Effect.Effect<void> {
+    this.here = false
+    const gone = this.error("publisherAway", "it went")
+    return this.cut === null ? Effect.void : Effect.asVoid(Deferred.fail(this.cut, gone))
+  }
+  readonly comingDriver: SourceDriver = {
+    ...this.driver,
+    comes: {
+      isHere: () => this.here,
+      arrival: () =>
+        Effect.callback<void>((resume) => {
+          const go = () => resume(Effect.void)
+          this.waiting.add(go)
+          return Effect.sync(() => this.waiting.delete(go))
+        }),
+      awayText: "not here",
+    },
+  }
+
   private play(listener: SourceListener): Effect.Effect<never, SourceError> {
     return Effect.gen({ self: this }, function*() {
       let told: TrackParameters | null = null
@@ -313,7 +340,7 @@ export const startNode = Effect.fnUntraced(
   function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
     const scope = yield* Scope.make()
     const { live, supervisor } = yield* makeSupervisor({
-      drivers: { rtsp: camera.driver, mobile: camera.driver },
+      drivers: { rtsp: camera.driver, mobile: camera.comingDriver },
       makeBuilder: makeFragmentBuilder,
       session: defaultSessionOptions,
       recorder: { ...defaultRecorderOptions, ...recorder },
