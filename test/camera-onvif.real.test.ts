@@ -1,10 +1,10 @@
 /** ONVIF cameras on a whole node: added by their address alone, found out, recorded; and what is answered where that fails. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { type Simulator, startSimulator } from "./camera-simulator/simulator.ts"
+import { Effect, type Scope } from "effect"
 import { adminPassword, wholeNode } from "./harness/whole-node.ts"
-import { type SimulatedDevice, startDevice } from "./onvif-simulator/device.ts"
+import type { SimulatedDevice } from "./onvif-simulator/device.ts"
 import { advertise } from "./onvif-simulator/discovery.ts"
+import { startJoined } from "./onvif-simulator/joined.ts"
 
 interface Answer {
   readonly status: number
@@ -12,26 +12,12 @@ interface Answer {
 }
 
 const cameras = "/camera/api/v1/cameras"
-const wide = "wide-800x352-25.h264"
 
 /** A camera with both of its sides: the device that is asked, and the streams that play. */
-const simulatedCamera = Effect.gen(function*() {
-  const streams: Simulator = yield* Effect.acquireRelease(
-    Effect.promise(() => startSimulator({ cameras: 1 })),
-    (one) => Effect.promise(() => one.close()),
-  )
-  const [camera] = streams.cameras
-  const device: SimulatedDevice = yield* Effect.acquireRelease(
-    Effect.promise(() =>
-      startDevice({
-        streams: { main: camera!.url("main"), sub: camera!.url("sub") },
-        onEncoder: (profile) => camera!.show(profile, wide),
-      })
-    ),
-    (one) => Effect.promise(() => one.close()),
-  )
-  return device
-})
+const simulatedCamera: Effect.Effect<SimulatedDevice, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(Effect.promise(() => startJoined()), (one) => Effect.promise(() => one.close())),
+  ({ device }) => device,
+)
 
 const client = (base: string, username = "admin", password: string = adminPassword) =>
   Effect.gen(function*() {
@@ -115,7 +101,7 @@ const encoders = (api: Api, path: string, device: SimulatedDevice) =>
     assert.strictEqual(device.state.encoders.main.width, 1280)
     yield* eventually("the other picture", api.get(path), ({ channels }) => {
       const [channel] = channels as ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly width: number }> }>
-      return channel!.streams[0]!.width === 800
+      return channel!.streams[0]!.width === 1280
     })
     const nothing = yield* api.get(`${path}/config/video/encoder/nothing`)
     assert.deepStrictEqual([nothing.status, nothing.body["code"]], [409, "camera_refused"])
