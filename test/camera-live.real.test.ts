@@ -1,7 +1,7 @@
 /** A whole node: live HLS as media-path tells it, for hls.js in Chromium, ffprobe and GStreamer, for as long as the session. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFile, execFileSync } from "node:child_process"
+import { execFile, execFileSync, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { promisify } from "node:util"
 import { startSimulator } from "./camera-simulator/simulator.ts"
@@ -10,7 +10,7 @@ import { adminPassword, wholeNode } from "./harness/whole-node.ts"
 import { missing } from "./peers/installed.ts"
 
 const run = promisify(execFile)
-const lacking = [...missing("ffmpeg"), ...existsSync("/usr/bin/chromium") ? [] : ["chromium"]]
+const lacking = [...missing("ffmpeg", "gstreamer"), ...existsSync("/usr/bin/chromium") ? [] : ["chromium"]]
 
 const call = (base: string, method: string, path: string, token: string, body?: unknown) =>
   Effect.promise(async () => {
@@ -36,6 +36,25 @@ const jpegSize = (jpeg: Uint8Array) =>
     input: jpeg,
   })
     .toString().trim()
+
+const probing = [
+  ..."-v error -read_intervals %+3 -count_packets -show_entries stream=codec_name,width,nb_read_packets".split(" "),
+  ..."-of csv=p=0".split(" "),
+]
+
+/** Pictures that come out of hlsdemux; ends at `enough`, or with GStreamer. */
+const gstreamer = (url: string, enough: number) =>
+  Effect.callback<number>((resume) => {
+    const pipeline = `souphttpsrc location=${url} ! hlsdemux ! qtdemux ! h264parse ! fakesink silent=false`.split(" ")
+    const child = spawn("gst-launch-1.0", ["-v", ...pipeline], { stdio: ["ignore", "pipe", "ignore"] })
+    let pictures = 0
+    child.stdout.on("data", (text: Buffer) => {
+      pictures += text.toString().split("chain   ***").length - 1
+      if (pictures >= enough) child.kill("SIGKILL")
+    })
+    child.on("close", () => resume(Effect.succeed(pictures)))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  }).pipe(Effect.timeoutOrElse({ duration: 90_000, orElse: () => Effect.die(new Error("GStreamer shows nothing")) }))
 
 const consecutive = (frames: ReadonlyArray<number>) =>
   frames.flatMap((frame, i) => i > 0 && frame !== frames[i - 1]! + 1 ? [`${frames[i - 1]} → ${frame}`] : [])
@@ -69,13 +88,21 @@ it.live.skipIf(lacking.length > 0)(
       }
       assert.strictEqual((yield* call(base, "GET", `${bare}?token=${"x".repeat(3000)}`, "")).status, 400)
 
-      const seen = yield* Effect.promise(() =>
-        readLive(base + url, 60_000)
-      )
+      // Players of three makers at a time.
+      const [seen, probed, pictures] = yield* Effect.all([
+        Effect.promise(() =>
+          readLive(base + url, 90_000)
+        ),
+        Effect.promise(() => run("ffprobe", [...probing, base + url])),
+        gstreamer(base + url, 60),
+      ], { concurrency: 3 })
       assert.deepStrictEqual(seen.errors, [])
       assert.isAbove(seen.frames.length, 100)
       assert.deepStrictEqual(consecutive(seen.frames), [])
       assert.isAbove(seen.decoded, 50)
+      assert.match(probed.stdout, /^h264,640,\d{2,}$/m)
+      assert.match(probed.stdout, /^aac,\d{2,}$/m)
+      assert.isAtLeast(pictures, 60)
 
       const master = yield* call(base, "GET", url, "")
       assert.strictEqual(master.headers.get("content-type"), "application/vnd.apple.mpegurl")
@@ -101,18 +128,6 @@ it.live.skipIf(lacking.length > 0)(
       const part = /URI="(part-\d+\.m4s)"/.exec(media.text)![1]!
       const piece = yield* Effect.promise(() => fetch(`${base}${folder}${part}`, { headers: { range: "bytes=4-7" } }))
       assert.deepStrictEqual([piece.status, yield* Effect.promise(() => piece.text())], [206, "uuid"])
-
-      const probed = yield* Effect.promise(() =>
-        run("ffprobe", [
-          ..."-v error -read_intervals %+3 -count_packets -show_entries stream=codec_name,width,nb_read_packets".split(
-            " ",
-          ),
-          ..."-of csv=p=0".split(" "),
-          base + url,
-        ])
-      )
-      assert.match(probed.stdout, /^h264,640,\d{2,}$/m)
-      assert.match(probed.stdout, /^aac,\d{2,}$/m)
 
       const still = (path["snapshotUrl"] as string) + "?width=320"
       const picture = yield* Effect.promise(() =>
