@@ -1,5 +1,6 @@
 /** Live streams at the HTTP floor: what the media floor says, in words of HTTP; whatever stands in path and query. */
 import { StreamAccess } from "#actors/protocol/camera.ts"
+import { serverLayer } from "#http/server.ts"
 import { LiveAhead, LiveBusy, LiveHls, type LiveSession, LiveSilent, LiveUnknown } from "#media/live-hls.ts"
 import {
   StillBusy,
@@ -13,8 +14,21 @@ import {
 import { StreamTokenInvalid } from "#schema/camera.ts"
 import { StreamId } from "#schema/common.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schema } from "effect"
-import { json, namedTokens, text, userId, webHandler } from "./http-fixtures.ts"
+import { Context, Effect, Layer, Logger, Redacted, Schema } from "effect"
+import { HttpServer } from "effect/http"
+import { connect } from "node:net"
+import {
+  json,
+  memoryIdempotency,
+  namedTokens,
+  noAuth,
+  serverOptions,
+  testHealth,
+  text,
+  unaskedServices,
+  userId,
+  webHandler,
+} from "./http-fixtures.ts"
 
 const streamId = StreamId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a05")
 const other = StreamId.make("0190163d-8694-7395-8ad4-5b8a3f3d0a06")
@@ -45,16 +59,17 @@ const session = (members: Partial<LiveSession>): LiveSession => ({
   ...members,
 })
 
-const node = (live: Partial<LiveHls["Service"]>, still: Effect.Effect<never, StillError> = Effect.die("not asked")) =>
-  webHandler(
-    {},
-    Layer.mergeAll(
-      namedTokens,
-      access,
-      Layer.succeed(LiveHls, LiveHls.of({ open: () => Effect.die("not asked"), session: () => null, ...live })),
-      Layer.succeed(Stills, Stills.of({ newest: () => still })),
-    ),
+const services = (
+  live: Partial<LiveHls["Service"]>,
+  still: Effect.Effect<never, StillError> = Effect.die("not asked"),
+) =>
+  Layer.mergeAll(
+    namedTokens,
+    access,
+    Layer.succeed(LiveHls, LiveHls.of({ open: () => Effect.die("not asked"), session: () => null, ...live })),
+    Layer.succeed(Stills, Stills.of({ newest: () => still })),
   )
+const node = (...asked: Parameters<typeof services>) => webHandler({}, services(...asked))
 
 const master = (token: string, id: string = streamId) => `/camera/api/v1/streams/${id}/hls/master.m3u8?token=${token}`
 const file = (name: string) => `/camera/api/v1/live/hls/${sessionId}/${name}`
@@ -153,7 +168,41 @@ describe("live HLS", () => {
           ]
         ) assert.isBelow((yield* call(path)).status, 500, path)
       }).pipe(Effect.scoped),
+    { arbitrary: { runs: 25 } },
   )
+})
+
+describe("a client that takes nothing", () => {
+  it.live("is cut off, so that it holds what it asked for no longer than it may", () =>
+    Effect.gen(function*() {
+      const piece = Buffer.alloc(16 << 20)
+      const bytes = 4 * piece.length
+      const big = session({
+        file: (name) => Effect.succeed({ name, pieces: [piece, piece, piece, piece], bytes, takenWithinMs: 500 }),
+      })
+      const server = yield* Layer.build(
+        serverLayer(serverOptions).pipe(
+          Layer.provide(services({ session: () => big })),
+          Layer.provide([noAuth, memoryIdempotency, testHealth, unaskedServices]),
+          Layer.provide(Logger.layer([])),
+        ),
+      )
+      const { address } = Context.get(server, HttpServer.HttpServer)
+      const socket = connect("port" in address ? address.port : 0, "127.0.0.1")
+      const ended = yield* Effect.callback<boolean>((resume) => {
+        socket.on("error", () => {})
+        socket.on("close", () => resume(Effect.succeed(true)))
+        socket.write(`GET ${file("segment-1.m4s")} HTTP/1.1\r\nHost: node.test\r\n\r\n`)
+        // It reads nothing, and wakes up long after; what the kernels held is all it finds.
+        const late = setTimeout(() => socket.resume(), 3_000)
+        return Effect.sync(() => {
+          clearTimeout(late)
+          socket.destroy()
+        })
+      }).pipe(Effect.timeoutOrElse({ duration: 15_000, orElse: () => Effect.succeed(false) }))
+      assert.isTrue(ended)
+      assert.isBelow(socket.bytesRead, bytes)
+    }).pipe(Effect.scoped), 30_000)
 })
 
 describe("the newest picture", () => {

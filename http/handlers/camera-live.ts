@@ -59,7 +59,8 @@ const mediaOf = (session: LiveSession, { bytes, name, pieces }: LiveFile): HlsMe
       at += piece.length
       return begin < end ? [piece.subarray(begin, end)] : []
     })
-    return Stream.fromIterable(wanted)
+    // One by one: what is emitted together would be put together, a copy for each client.
+    return Stream.rechunk(Stream.fromIterable(wanted), 1)
   },
 })
 

@@ -6,6 +6,7 @@
  * 2. Media never change under their name, so they may rest in a private cache for ever; playlists are validated every time.
  */
 import type { HlsMedia, HlsPlaylist } from "#media/hls.ts"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { Headers, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { promisify } from "node:util"
@@ -79,11 +80,29 @@ export const sendText = (text: string, headers: Headers.Input = {}) =>
   })
 
 /**
+ * Closes the connection at `until` while the body is written: that of a client that takes nothing waits for room, and does not
+ * hear that it is over.
+ */
+const watched = <E>(
+  body: Stream.Stream<Uint8Array, E>,
+  until: Effect.Effect<void>,
+  source: HttpServerRequest.HttpServerRequest,
+) => {
+  const close = Effect.sync(() => {
+    const connection: { readonly destroy: () => unknown } | undefined =
+      NodeHttpServerRequest.toIncomingMessage(source).socket
+    connection?.destroy()
+  })
+  return Stream.unwrap(Effect.as(Effect.forkScoped(Effect.andThen(until, close)), body))
+}
+
+/**
  * An initialization or a segment, whole or a range of it. `until`: what is under way then is cut off. `cached`: what caches may do
  * with it.
  */
 export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia, until: Effect.Effect<void>, cached = immutable) {
-  const { headers, method } = yield* request
+  const source = yield* request
+  const { headers, method } = source
   const tag = `"${media.etag}"`
   const common = { etag: tag, "cache-control": cached, "accept-ranges": "bytes" }
   if (isFresh(headers["if-none-match"], tag)) return HttpServerResponse.empty({ status: 304, headers: common })
@@ -98,7 +117,9 @@ export const sendMedia = Effect.fnUntraced(function*(media: HlsMedia, until: Eff
   const { from, to } = range ?? { from: 0, to: media.bytes }
   // An interrupted body closes its connection; one that merely ended early would let the player wait for the rest.
   const cutOff = Effect.andThen(until, Effect.interrupt)
-  const body = method === "HEAD" ? Stream.empty : Stream.interruptWhen(media.read(from, to), cutOff)
+  const body = method === "HEAD" ?
+    Stream.empty :
+    Stream.interruptWhen(watched(media.read(from, to), until, source), cutOff)
   return HttpServerResponse.stream(body, {
     status: range === null ? 200 : 206,
     contentType: media.contentType,
