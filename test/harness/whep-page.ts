@@ -2,7 +2,8 @@
  * Chromium as a viewer by WHEP.
  *
  * Invariants
- * 1. Every picture is known by the mark of the simulated camera (`sei.ts`) in its encoded bytes; what is shown is matched to it by its RTP
+ * 1. Ages and freezes count from two seconds on: what a browser begins with is played as fast as it can.
+ * 2. Every picture is known by the mark of the simulated camera (`sei.ts`) in its encoded bytes; what is shown is matched to it by its RTP
  *    time. A picture's age is from when the camera sent it to when the browser shows it.
  */
 import { chromium } from "playwright-core"
@@ -76,11 +77,14 @@ const open = async () => {
   await pc.setRemoteDescription({ type: "answer", sdp })
 }
 open().catch((error) => errors.push(String(error)))
+const received = async () =>
+  [...(await pc.getStats()).values()].find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
+let frozen = null
+setTimeout(async () => { frozen = (await received()).freezeCount ?? 0 }, 2000)
 window.seen = async () => {
-  const stats = [...(await pc.getStats()).values()]
-  const inbound = stats.find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
+  const inbound = await received()
   return { errors, sound, firstMs, ages, state: pc.connectionState, frames: [...frames.values()].map((one) => one.frame),
-    decoded: inbound.framesDecoded ?? 0, dropped: inbound.framesDropped ?? 0, freezes: inbound.freezeCount ?? 0, lost: inbound.packetsLost ?? 0,
+    decoded: inbound.framesDecoded ?? 0, dropped: inbound.framesDropped ?? 0, freezes: frozen === null ? 0 : inbound.freezeCount - frozen, lost: inbound.packetsLost ?? 0,
     nacks: inbound.nackCount ?? 0, plis: inbound.pliCount ?? 0 }
 }
 window.close = () => pc.close()

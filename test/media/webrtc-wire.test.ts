@@ -1,9 +1,11 @@
 /** The parts of WebRTC against other implementations of the same standards, and against garbage. */
+import { parseReceptionReports } from "#media/rtp/rtcp.ts"
 import { makeDtlsIdentity, openDtls, type SrtpKeys } from "#media/webrtc/dtls.ts"
 import { bitratePacket, nackPacket, parseFeedback } from "#media/webrtc/feedback.ts"
 import { judgeFragment } from "#media/webrtc/fragment.ts"
 import { parseOffer } from "#media/webrtc/offer.ts"
 import { addressesOf } from "#media/webrtc/ports.ts"
+import { Reception } from "#media/webrtc/reception.ts"
 import { SrtpReceiver, SrtpSender, tagBytes } from "#media/webrtc/srtp.ts"
 import { bindingResponse, isAuthentic, parseBindingRequest } from "#media/webrtc/stun.ts"
 import { assert, describe, it } from "@effect/vitest"
@@ -174,6 +176,39 @@ describe("what is read of a browser", () => {
     ]])
     const remb = bitratePacket(1, 2, 4_000_000)
     assert.approximately(parseFeedback(remb).bitrate!, 4_000_000, 20_000)
+  })
+})
+
+describe("who sends, though known,", () => {
+  it("cannot disturb by what it sends: bounded questions, no exception", () => {
+    const { bytes, next } = seeded(6)
+    let [asked, handed] = [0, 0]
+    const tracks = [{ name: "video", payloadType: 96, clockHz: 90_000, nack: true }] as const
+    const reception = new Reception(tracks, 1, 4_000_000, {
+      onRtp: () => handed++,
+      onSenderReport: () => {},
+      onGoodbye: () => {},
+      send: (packet) => {
+        assert.isBelow(packet.length, 1_500)
+        if (packet[1] === 205) asked++
+      },
+    })
+    for (let i = 0; i < 20_000; i++) {
+      const sequence = next(3) === 0 ? next(65_536) : i
+      reception.packet(
+        rtp(next(20) === 0 ? next(128) : 96, next(50) === 0 ? next(9) : 7, sequence, i * 90, bytes(next(8))),
+        i,
+      )
+      const report = bytes(8 + next(60))
+      report[0] = 0x80 | next(4)
+      report[1] = 200 + next(8)
+      if (next(2) === 0) report.writeUInt16BE(next(12), 2)
+      reception.rtcp(report, i)
+      parseReceptionReports(report, 0, report.length)
+      if (i % 50 === 0) reception.tick(i)
+    }
+    assert.isAbove(handed, 10_000)
+    assert.isAbove(asked, 10)
   })
 })
 
