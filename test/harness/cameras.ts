@@ -73,20 +73,24 @@ export interface Recorded {
   readonly createdMs: number
 }
 
-/** Adds a camera with one stream and records it continuously. */
+/** Adds a camera and records its main stream continuously. */
 export const record = async (node: NodeProcess, camera: {
   readonly name: string
   readonly sourceUrl: string
+  readonly subUrl?: string
   readonly username?: string
   readonly password?: string
   readonly transport?: "tcp" | "udp"
 }): Promise<Recorded> => {
-  const { name, password, sourceUrl, transport, username } = camera
+  const { name, password, sourceUrl, subUrl, transport, username } = camera
   const login = username === undefined || username === "" ? {} : { username, password }
   const added = (await node.callSoon("POST", "/camera/api/v1/cameras", {
     name,
     driver: "rtsp",
-    streams: [{ role: "main", sourceUrl, ...(transport === undefined ? {} : { transport }) }],
+    streams: [
+      { role: "main", sourceUrl, ...(transport === undefined ? {} : { transport }) },
+      ...(subUrl === undefined ? [] : [{ role: "sub", sourceUrl: subUrl }]),
+    ],
     ...login,
   })) as {
     readonly id: string

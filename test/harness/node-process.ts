@@ -94,6 +94,11 @@ export class NodeProcess {
     return this.#child?.pid ?? 0
   }
 
+  /** Of `admin`, for those who sign in by themselves. */
+  get password(): string {
+    return this.#password
+  }
+
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
   }
