@@ -15,15 +15,15 @@ import type { AudioCodec, VideoCodec } from "#schema/media.ts"
 import { freshStreamToken, mediaPathOf } from "./api-live.ts"
 import { messageOf, tagOf } from "./api.ts"
 import { overHls } from "./stream-hls.ts"
+import { overStills } from "./stream-stills.ts"
 import { hindrance, noDecoder } from "./stream-support.ts"
 import type { Fault, Figures, StartWay, Way, WayName } from "./stream-way.ts"
-import { overWebrtc } from "./stream-whep.ts"
+import { aacWords, overWebrtc } from "./stream-whep.ts"
 
 /**
  * `waiting`: nothing plays, and it will be tried again. `refused`: the node does not let this user; asked again all the same.
- * `undecodable`: this browser has no way to decode the stream. `unoffered`: the node has none at the moment.
  */
-export type LivePhase = "connecting" | "playing" | "standing" | "waiting" | "refused" | "undecodable" | "unoffered"
+export type LivePhase = "connecting" | "playing" | "standing" | "waiting" | "refused"
 
 export interface LiveState {
   readonly phase: LivePhase
@@ -31,11 +31,13 @@ export interface LiveState {
   readonly way: WayName | null
   /** Why there is no picture, or why it does not come by a quicker way; empty where there is nothing to tell. */
   readonly reason: string
+  /** This browser has no decoder for the stream: there are still pictures at best. */
+  readonly undecodable: boolean
   /** While it stands still: since when, epoch milliseconds. */
   readonly since: number | null
 }
 
-export const beginning: LiveState = { phase: "connecting", way: null, reason: "", since: null }
+export const beginning: LiveState = { phase: "connecting", way: null, reason: "", undecodable: false, since: null }
 
 const avoidMs = 60_000
 const longestPauseMs = 15_000
@@ -46,6 +48,8 @@ const patienceMs = 12_000
 const noticeMs = 4000
 const stillMs = 15_000
 const lookMs = 1000
+/** What plays for less is begun again with a longer pause each time. */
+const steadyMs = 10_000
 /** A place among those that are being set up is given on after this long at the latest. */
 const setUpMs = 3000
 /** A token is renewed so long before it ends. */
@@ -80,6 +84,7 @@ interface Candidate {
 const candidates: ReadonlyArray<Candidate> = [
   { name: "webrtc", start: overWebrtc, offered: (path) => path.whepUrl !== null },
   { name: "hls", start: overHls, offered: () => true },
+  { name: "stills", start: overStills, offered: () => true },
 ]
 
 export interface PlayerInput {
@@ -103,10 +108,20 @@ interface Outcome {
   readonly fault: Fault
   /** Whether there was a picture. */
   readonly played: boolean
+  /** It went on for a while, or somebody wished for an end. */
+  readonly steady: boolean
 }
 
-const noWay = "The recorder offers no live picture of this stream."
-const aacWords = "WebRTC carries no AAC: with sound the stream is played by HLS, a little later."
+interface Choice {
+  readonly candidate: Candidate | null
+  readonly reason: string
+  readonly undecodable: boolean
+}
+
+const chosen = (candidate: Candidate | null, reasons: ReadonlyArray<string>): Choice => {
+  const undecodable = reasons.includes(noDecoder)
+  return { candidate, undecodable, reason: undecodable ? noDecoder : reasons[0] ?? "" }
+}
 
 class Player implements LivePlayer {
   readonly #input: PlayerInput
@@ -128,8 +143,10 @@ class Player implements LivePlayer {
   #tell(state: Partial<LiveState>): void {
     if (this.#closed.signal.aborted) return
     const next = { ...this.#state, ...state }
-    const { phase, reason, since, way } = this.#state
-    if (next.phase === phase && next.way === way && next.reason === reason && next.since === since) return
+    const { phase, reason, since, undecodable, way } = this.#state
+    const same = next.phase === phase && next.way === way && next.reason === reason && next.since === since &&
+      next.undecodable === undecodable
+    if (same) return
     this.#state = next
     this.#input.onState(next)
   }
@@ -145,18 +162,18 @@ class Player implements LivePlayer {
   }
 
   /** The best way that may be tried now, and why it is not a better one. */
-  #choose(path: MediaPath): { readonly candidate: Candidate | null; readonly reason: string } {
+  #choose(path: MediaPath): Choice {
     const reasons: Array<string> = []
     const { audioCodec, codec } = this.#input.carries()
     for (const candidate of candidates.filter((one) => one.offered(path))) {
       const avoided = this.#avoided.get(candidate.name)
       const hindered = hindrance(codec, candidate.name)
-      if (avoided !== undefined && avoided.until > performance.now()) reasons.push(avoided.words)
-      else if (hindered !== null) reasons.push(hindered)
+      if (hindered !== null) reasons.push(hindered)
+      else if (avoided !== undefined && avoided.until > performance.now()) reasons.push(avoided.words)
       else if (candidate.name === "webrtc" && this.#sound && audioCodec === "aac") reasons.push(aacWords)
-      else return { candidate, reason: reasons[0] ?? "" }
+      else return chosen(candidate, reasons)
     }
-    return { candidate: null, reason: reasons[0] ?? noWay }
+    return chosen(null, reasons)
   }
 
   async #run(): Promise<void> {
@@ -183,15 +200,14 @@ class Player implements LivePlayer {
       this.#tell({ phase: refused ? "refused" : "waiting", way: null, reason: messageOf(error) })
       return refused ? longestPauseMs : longer
     }
-    const { candidate, reason } = this.#choose(path)
+    const { candidate, ...why } = this.#choose(path)
     if (candidate === null) {
-      const phase = reason === noDecoder ? "undecodable" : reason === noWay ? "unoffered" : "waiting"
-      this.#tell({ phase, way: null, reason })
+      this.#tell({ phase: "waiting", way: null, ...why })
       return longer
     }
-    if (this.#state.phase !== "waiting" || failures === 0) this.#tell({ phase: "connecting", reason })
-    const { fault, played } = await this.#play(candidate, path, reason, give)
-    if (played) return null
+    if (this.#state.phase !== "waiting" || failures === 0) this.#tell({ phase: "connecting", ...why })
+    const { fault, played, steady } = await this.#play(candidate, path, why, give)
+    if (played) return steady ? null : longer
     const forEver = fault.kind === "codec" || fault.kind === "unsupported"
     this.#avoided.set(candidate.name, {
       until: forEver ? Infinity : performance.now() + avoidMs,
@@ -200,32 +216,46 @@ class Player implements LivePlayer {
     const next = this.#choose(path)
     if (next.candidate !== null) return 0
     this.#avoided.forEach(({ until }, name) => until < Infinity && this.#avoided.delete(name))
-    this.#tell({ phase: fault.kind === "refused" ? "refused" : "waiting", way: null, reason: fault.words })
+    const reason = next.undecodable ? next.reason : fault.words
+    this.#tell({
+      undecodable: next.undecodable,
+      phase: fault.kind === "refused" ? "refused" : "waiting",
+      way: null,
+      reason,
+    })
     return longer
   }
 
-  #play({ name, start }: Candidate, path: MediaPath, reason: string, give: () => void): Promise<Outcome> {
+  #play(
+    { name, start }: Candidate,
+    path: MediaPath,
+    why: Omit<Choice, "candidate">,
+    give: () => void,
+  ): Promise<Outcome> {
     const { still, streamId, video } = this.#input
-    if (this.#closed.signal.aborted) return Promise.resolve({ fault: { kind: "lost", words: "" }, played: true })
+    const wished: Outcome = { fault: { kind: "lost", words: "" }, played: true, steady: true }
+    if (this.#closed.signal.aborted) return Promise.resolve(wished)
     return new Promise((resolve) => {
       let { expiresAt, token } = path
-      let played = false
+      /** When the first picture came; null before. */
+      let played: number | null = null
       let renewing = false
       let pictures = 0
       let moved = performance.now()
-      const end = (fault: Fault) => {
+      const leave = (outcome: Outcome) => {
         window.clearInterval(timer)
         way.close()
         this.#way = null
         this.#again = null
-        resolve({ fault, played })
+        resolve(outcome)
       }
+      const end = (fault: Fault) =>
+        leave({ fault, played: played !== null, steady: played !== null && performance.now() - played > steadyMs })
       const way = start({ path, token: () => token, video, still, sound: this.#sound }, {
         onPicture: () => {
-          played = true
-          moved = performance.now()
+          played = moved = performance.now()
           give()
-          this.#tell({ phase: "playing", way: name, reason, since: null })
+          this.#tell({ ...why, phase: "playing", way: name, since: null })
         },
         onFault: end,
       })
@@ -240,8 +270,8 @@ class Player implements LivePlayer {
       const look = () => {
         if (!renewing && expiresAt - Date.now() < tokenReserveMs) renew()
         const quiet = performance.now() - moved
-        if (!played) return quiet > patienceMs ? end({ kind: "lost", words: "No picture came." }) : undefined
-        if (name === "stills") return
+        if (played === null) return quiet > patienceMs ? end({ kind: "lost", words: "No picture came." }) : undefined
+        if (name === "stills") return this.#choose(path).candidate?.name === name ? undefined : leave(wished)
         const { totalVideoFrames } = video.getVideoPlaybackQuality()
         if (totalVideoFrames !== pictures) {
           pictures = totalVideoFrames
@@ -255,11 +285,7 @@ class Player implements LivePlayer {
       }
       const timer = window.setInterval(look, lookMs)
       this.#way = way
-      this.#again = () => {
-        // What a person wished for is no failure.
-        played = true
-        end({ kind: "lost", words: "" })
-      }
+      this.#again = () => leave(wished)
     })
   }
 

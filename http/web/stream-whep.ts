@@ -9,23 +9,26 @@ import { Problem } from "#schema/problem.ts"
 import { Option, Schema } from "effect"
 import { type Fault, guarded, meter, type StartWay, type WayInput } from "./stream-way.ts"
 
-/** The addresses of this machine are known at once; a server that tells public ones may take longer and is not waited for. */
-const gatherMs = 500
 /** Pictures wait so long for late packets before they are shown, seconds: the browser lengthens it by itself when it must. */
 const playoutDelay = 0.05
 
 const decodeProblem = Schema.decodeUnknownOption(Problem)
 
-const whenGathered = (peer: RTCPeerConnection): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = window.setTimeout(resolve, gatherMs)
-    const look = () => {
-      if (peer.iceGatheringState !== "complete") return
-      window.clearTimeout(timer)
-      resolve()
-    }
-    peer.addEventListener("icegatheringstatechange", look)
-    look()
+/** Words for sound that comes another way. */
+export const aacWords = "WebRTC carries no AAC: with its sound the stream is played by HLS, a little later."
+
+/** Servers in the answer's `Link` fields (RFC 9725, section 4.6): `<turn:host?transport=udp>; rel="ice-server"; username="…"; …`. */
+const serversIn = (link: string | null): Array<RTCIceServer> =>
+  (link ?? "").split(/,\s*(?=<)/).flatMap((one) => {
+    const urls = /^<([^>]+)>/.exec(one)?.[1]
+    if (urls === undefined || !/;\s*rel="?ice-server"?/.test(one)) return []
+    const username = /;\s*username="([^"]*)"/.exec(one)?.[1]
+    const credential = /;\s*credential="([^"]*)"/.exec(one)?.[1]
+    return [{
+      urls,
+      ...(username === undefined ? {} : { username }),
+      ...(credential === undefined ? {} : { credential }),
+    }]
   })
 
 /** A refusal that is an answer to the offer itself (RFC 9110: not acceptable, unsupported media type, not implemented). */
@@ -40,16 +43,18 @@ const faultOf = async (answer: Response): Promise<Fault> => {
   return { kind: never ? "unsupported" : "lost", words }
 }
 
-const offerTo = async (peer: RTCPeerConnection, { path, token }: WayInput, signal: AbortSignal) => {
-  await peer.setLocalDescription()
-  await whenGathered(peer)
-  return fetch(path.whepUrl ?? "", {
+/** The answer to an offer; the node waits for the browser's checks and needs none of its addresses. */
+const answerTo = (
+  offer: RTCSessionDescriptionInit,
+  { path, token }: WayInput,
+  signal: AbortSignal,
+): Promise<Response> =>
+  fetch(path.whepUrl ?? "", {
     method: "POST",
     headers: { "content-type": "application/sdp", authorization: `Bearer ${token()}` },
-    body: peer.localDescription?.sdp ?? "",
+    body: offer.sdp ?? "",
     signal,
   })
-}
 
 interface Inbound {
   readonly pictures: number
@@ -134,12 +139,17 @@ export const overWebrtc: StartWay = (input, told) => {
   window.addEventListener("pagehide", leave)
 
   const begin = async (): Promise<void> => {
-    const answer = await offerTo(peer, input, abort.signal)
+    const offer = await peer.createOffer()
+    const answer = await answerTo(offer, input, abort.signal)
     if (!answer.ok) return fail(await faultOf(answer))
     const place = answer.headers.get("location")
     session = place === null ? null : new URL(place, answer.url).href
     const sdp = await answer.text()
     if (abort.signal.aborted) return leave()
+    if (sound && answer.headers.get("nightjar-sound") === "unplayable") return fail({ kind: "lost", words: aacWords })
+    const iceServers = serversIn(answer.headers.get("link"))
+    if (iceServers.length > 0) peer.setConfiguration({ ...peer.getConfiguration(), iceServers })
+    await peer.setLocalDescription(offer)
     await peer.setRemoteDescription({ type: "answer", sdp })
     await video.play().catch(() => undefined)
   }

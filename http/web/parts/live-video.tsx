@@ -10,6 +10,7 @@ import type { AudioCodec, VideoCodec } from "#schema/media.ts"
 import type { StreamRole } from "#schema/record.ts"
 import { useCallback, useEffect, useRef, useState } from "react"
 import { beginning, type LivePlayer, type LiveState, playLive } from "../stream-player.ts"
+import { dropStill } from "../stream-stills.ts"
 import { clockOf } from "../time.ts"
 import { useWatched } from "../use-watched.ts"
 import { useZoom } from "../use-zoom.ts"
@@ -50,21 +51,12 @@ const Said = ({ onOtherStream, role, seen, state }: {
   readonly role: StreamRole
   readonly onOtherStream: (() => void) | undefined
 }) => {
-  const { phase, reason, since } = state
+  const { phase, reason, since, undecodable, way } = state
   const other = onOtherStream !== undefined && (
     <button type="button" onClick={onOtherStream}>
       Show the {role === "main" ? "sub-stream" : "main stream"}
     </button>
   )
-  if (phase === "undecodable") {
-    return (
-      <div className="said" role="status">
-        <Icon name="trouble" />
-        <span>{reason}</span>
-        {other}
-      </div>
-    )
-  }
   if (phase === "connecting") {
     return seen ?
       (
@@ -75,11 +67,20 @@ const Said = ({ onOtherStream, role, seen, state }: {
       <Spinner text="Connecting…" />
   }
   if (phase === "standing") return <p className="chip-over warn">No new picture since {clockOf(since ?? 0)}</p>
-  if (phase === "waiting" || phase === "refused" || phase === "unoffered") {
+  if (way === "stills") {
+    return (
+      <div className="chip-over warn" role="status">
+        <span>Still pictures{undecodable ? ": this browser cannot decode H.265." : ""}</span>
+        {undecodable && other}
+      </div>
+    )
+  }
+  if (phase === "waiting" || phase === "refused") {
     return (
       <div className={seen ? "chip-over warn" : "said"} role="status">
         {!seen && <Icon name={phase === "refused" ? "lock" : "trouble"} />}
         <span>{reason}</span>
+        {undecodable && other}
       </div>
     )
   }
@@ -125,6 +126,11 @@ export const LiveVideo = (props: LiveVideoProps) => {
   }, [watched, streamId])
 
   useEffect(() => player.current?.setSound(sound), [sound])
+
+  useEffect(() => {
+    const element = still.current!
+    return () => dropStill(element)
+  }, [])
 
   return (
     <div

@@ -95,7 +95,7 @@ export const Screen = ({ figures, onOtherStream, onState, picture, poster, role,
         poster={poster ?? null}
         onState={(state) => {
           setPlaying(state.phase === "playing")
-          if (!zoom && (state.phase === "undecodable" || state.phase === "unoffered")) setInstead(true)
+          if (!zoom && state.undecodable && picture.streams.length > 1) setInstead(true)
           onState?.(state)
         }}
         onOtherStream={picture.streams.length > 1 ? onOtherStream : undefined}
