@@ -26,6 +26,10 @@ const maxDatagramBytes = 4 * 1024
 const maxLateDatagrams = 64
 const aesCm128HmacSha1 = 1
 const contentType = { alert: 21, handshake: 22 } as const
+const dtls12 = 0xfefd
+const recordHeaderBytes = 13
+/** A warning; that it is over. */
+const closeNotify = Buffer.from([1, 0])
 const message = { clientHello: 1, certificateVerify: 15 } as const
 
 /** The node's certificate for WebRTC, made anew at each start (RFC 8827, section 6.5). */
@@ -101,7 +105,6 @@ export interface DtlsEvents {
 
 export interface Dtls {
   readonly receive: (datagram: Buffer) => void
-  /** Tells the other side nothing: the peer says goodbye by RTCP. */
   readonly close: () => void
 }
 
@@ -130,9 +133,29 @@ export const openDtls = (identity: DtlsIdentity, expected: Fingerprint, events: 
       close: () => Promise.resolve(),
     },
   })
+  /** So that a browser knows at once that it is over, not by silence (RFC 5246, section 7.2.1). */
+  const sayGoodbye = () => {
+    const header = {
+      type: contentType.alert,
+      version: dtls12,
+      epoch: 1,
+      sequenceNumber: ++server.dtls.recordSequenceNumber,
+    }
+    const sealed = server.cipher.cipher.encrypt(server.sessionType, closeNotify, header)
+    const record = Buffer.alloc(recordHeaderBytes + sealed.length)
+    record[0] = contentType.alert
+    record.writeUInt16BE(dtls12, 1)
+    record.writeUInt16BE(header.epoch, 3)
+    record.writeUIntBE(header.sequenceNumber, 5, 6)
+    record.writeUInt16BE(sealed.length, 11)
+    sealed.copy(record, recordHeaderBytes)
+    events.send(record)
+  }
   const close = () => {
     if (state === "closed") return
+    const agreed = state === "done"
     state = "closed"
+    if (agreed) sayGoodbye()
     // Ends its timers: no flight of it is left to be sent again.
     server.dtls.flight = Number.MAX_SAFE_INTEGER
   }

@@ -45,6 +45,15 @@ export const outside = (peer: Peer, answer: string, offer: Offer): WebRtcPeer =>
   close: () => peer.end("closed"),
 })
 
+/** Whoever takes what a peer sends may fail: that costs the peer, not the node. */
+const guarded = (peer: Peer, act: () => void): void => {
+  try {
+    act()
+  } catch {
+    peer.end("failed")
+  }
+}
+
 export class Exchange {
   private readonly nowMs: () => number
   private readonly byName = new Map<string, Peer>()
@@ -67,7 +76,7 @@ export class Exchange {
     if (!isStun(bytes)) {
       const peer = this.byPath.get(pathKey(port, address, remotePort))
       if (peer === undefined) this.strays++
-      else peer.datagram(bytes)
+      else guarded(peer, () => peer.datagram(bytes))
       return
     }
     const request = parseBindingRequest(bytes)
@@ -116,7 +125,7 @@ export class Exchange {
 
   tick(): void {
     const nowMs = this.nowMs()
-    for (const peer of this.peers) peer.tick(nowMs)
+    for (const peer of this.peers) guarded(peer, () => peer.tick(nowMs))
   }
 
   close(): void {

@@ -185,12 +185,13 @@ describe("who watches by WebRTC", () => {
       const { parameters, units } = footage()
       set.hub.parameters(parameters)
       for (const unit of units.slice(0, 20)) set.hub.unit(unit)
-      const { peer } = yield* watch(set)
+      const { browser, peer } = yield* watch(set)
       assert.strictEqual(set.viewers.viewer(streamId, peer.id)?.id, peer.id)
       assert.isNull(set.viewers.viewer(unknownId, peer.id))
       set.permission.holds = false
       yield* until("the end", () => set.viewers.sessions().length === 0)
       assert.strictEqual(peer.state(), "ended")
+      yield* until("it to be told", () => browser.connection.state() !== "connected")
       assert.deepStrictEqual(set.viewers.endings(), { closed: 1 })
     })))
 
