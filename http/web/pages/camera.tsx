@@ -170,7 +170,8 @@ const Trouble = ({ camera, onChange }: { readonly camera: Camera; readonly onCha
       </section>
     )
   }
-  if (camera.reason === "") return null
+  // Where there is no picture at all, the reason stands in its place.
+  if (camera.reason === "" || (camera.status === "offline" && may("camera:live"))) return null
   return (
     <div className="panel trouble">
       <Why reason={camera.reason} />

@@ -157,7 +157,7 @@ const OsdForm = ({ camera, layer, onDone, options, osd }: EditProps) => {
       {draft.corner === "custom" && (
         <div className="two">
           {(["x", "y"] as const).map((axis) => (
-            <Field key={axis} label={axis === "x" ? "From left (−1) to right (1)" : "From below (−1) to above (1)"}>
+            <Field key={axis} label={axis === "x" ? "Left −1 to right 1" : "Below −1 to above 1"}>
               <input
                 type="number"
                 required

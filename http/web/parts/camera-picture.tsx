@@ -4,12 +4,15 @@ import { useState } from "react"
 import { stillOf } from "../api-camera.ts"
 import { save } from "../download.ts"
 import { useSession } from "../session.tsx"
-import { roleNames } from "./camera-words.ts"
 import { useAction } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
 import { LiveVideo } from "./live-video.tsx"
 import { Problem, Why } from "./notes.tsx"
 import { TalkButton } from "./talk-button.tsx"
+
+/** Without a picture, for a reason that the node knows. */
+const isAway = ({ status }: Channel): boolean =>
+  status === "authFailed" || status === "offline" || status === "disabled"
 
 interface PictureProps {
   readonly channel: Channel
@@ -28,7 +31,7 @@ export const ChannelPicture = (props: PictureProps) => {
   if (!may("camera:live")) return <div className="note">None of your roles lets you watch live pictures.</div>
   if (stream === undefined) return <div className="note">This channel has no stream.</div>
   if (channel.status === "disabled") return <div className="note">Switched off</div>
-  if (channel.status === "authFailed" || channel.status === "offline") {
+  if (isAway(channel)) {
     return (
       <div className="note">
         <Icon name="trouble" />
@@ -87,7 +90,7 @@ export const PictureView = ({ channel, name, onLayer, talks }: ViewProps) => {
         />
         <div className="layer" style={{ width: `min(100cqw, 100cqh * ${shape})`, aspectRatio: shape }} ref={onLayer} />
       </div>
-      {stream !== undefined && may("camera:live") && (
+      {stream !== undefined && may("camera:live") && !isAway(channel) && (
         <div className="row picture-bar">
           {channel.streams.length > 1 && (
             <div className="segments" role="group" aria-label="Stream">
@@ -98,7 +101,8 @@ export const PictureView = ({ channel, name, onLayer, talks }: ViewProps) => {
                   aria-pressed={one === stream}
                   onClick={() => setRole(one.role)}
                 >
-                  {roleNames[one.role]}
+                  {one.role === "main" ? "Main" : "Sub"}
+                  <span className="visually-hidden">{one.role === "main" ? " stream" : "-stream"}</span>
                 </button>
               ))}
             </div>
