@@ -122,7 +122,7 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await page.getByLabel("Password").fill(camera.password)
     await page.getByRole("button", { name: "Add and try" }).click()
     await page.getByRole("button", { name: "Go on with 1 camera" }).click({ timeout: 60_000 })
-    await page.getByLabel(/^Name/).fill("Front dor")
+    await page.getByRole("textbox", { name: /^Name/ }).fill("Front dor")
     await page.getByRole("button", { name: "Record", exact: true }).click()
     await page.getByRole("link", { name: "All cameras" }).click()
     await page.getByRole("button", { name: "Edit Front dor" }).click()
