@@ -187,9 +187,11 @@ const colorFault = (pointer: string, color: OsdColor | undefined, allowed: OsdOp
 }
 
 /** What of a change its options forbid; what they do not tell is left to the device. */
-const changeFaults = ({ imagePath, position, text: words }: OsdChange, allowed: OsdOptions) => {
+const changeFaults = (type: Osd["type"], { imagePath, position, text: words }: OsdChange, allowed: OsdOptions) => {
   const { kind, x, y } = position ?? {}
   return firstFault(
+    type === "image" && words !== undefined ? InvalidInput.at("/payload/text", "an image has no text") : null,
+    type === "text" && imagePath !== undefined ? InvalidInput.at("/payload/imagePath", "a text has no image") : null,
     oneOf("position/kind", kind, allowed.positions),
     kind === "custom" && (x === undefined || y === undefined) ?
       InvalidInput.at("/payload/position", "custom needs x and y, from -1 to 1") :
@@ -311,7 +313,7 @@ const operations = (client: OnvifClient, service: MediaService, firstSource: Eff
         const paths = allowed.imagePaths.join(", ") || "none"
         return yield* InvalidInput.at("/payload/imagePath", `an image needs one; the camera allows ${paths}`)
       }
-      yield* changeFaults(input, allowed)
+      yield* changeFaults(input.type, input, allowed)
       const { type } = input
       const empty = {
         token: "",
@@ -337,7 +339,7 @@ const operations = (client: OnvifClient, service: MediaService, firstSource: Eff
         })
       }
       const allowed = yield* options(now.sourceToken === "" ? null : now.sourceToken)
-      yield* changeFaults(change, allowed)
+      yield* changeFaults(now.type, change, allowed)
       yield* client.call({
         service,
         operation: "SetOSD",

@@ -127,6 +127,8 @@ describe.each(kinds)("by $name", ({ quirks }) => {
           createOsd({ ...text, text: { kind: "dateAndTime" } }),
           "/payload/type: the camera allows 1 of kind dateAndTime",
         ],
+        [setOsd("osd-3", { text: { text: "a" } }), "/payload/text: an image has no text"],
+        [setOsd("osd-1", { imagePath: "/usr/share/logo.png" }), "/payload/imagePath: a text has no image"],
         [setOsd("osd-9", {}), "CameraRefused"],
         [osd("osd-9"), "CameraRefused"],
         [osdOptions("nothing"), "CameraRefused"],
