@@ -57,8 +57,10 @@ it.live(
       const settings = { NIGHTJAR_RTSP_USER: account.username, NIGHTJAR_RTSP_PASSWORD: account.password }
       const { base } = yield* wholeNode(settings)
       const signIn = (username: string, password: string) =>
-        Effect.map(ask(base, "POST", "/auth/api/v1/auth/login", "", { username, password }), (one) =>
-          one["accessToken"] as string)
+        Effect.map(
+          ask(base, "POST", "/auth/api/v1/auth/login", "", { username, password }),
+          (one) => one["accessToken"] as string,
+        )
       const admin = yield* signIn("admin", adminPassword)
       const cameras = yield* Effect.forEach(["Gate", "Yard"], (name, index) =>
         Effect.map(
@@ -90,7 +92,8 @@ it.live(
       yield* Effect.sleep(5_000)
       const byStream = { pictures: 0 }
       const playing = yield* Effect.forkScoped(play(`${address}&token=${own}`, byStream))
-      yield* until("pictures by the stream's token", () => byStream.pictures > 20)
+      yield* until("pictures by the stream's token", () =>
+        byStream.pictures > 20)
       const byUser = { pictures: 0 }
       yield* Effect.forkScoped(play(`${address}&token=${admin}`, byUser))
       yield* until("pictures by the user's own token", () => byUser.pictures > 20)
@@ -98,14 +101,18 @@ it.live(
       yield* Effect.forkScoped(play(address, byAccount, account))
       yield* until("pictures by the account", () => byAccount.pictures > 20)
       const { items } = yield* ask(base, "GET", "/camera/api/v1/media-proxy/sessions", admin)
-      assert.deepStrictEqual(
-        (items as ReadonlyArray<Body>).map((one) => [one["recordingToken"], one["streamId"]]),
-        [[recordingToken, gate], [recordingToken, gate], [recordingToken, gate]],
-      )
+      assert.deepStrictEqual((items as ReadonlyArray<Body>).map((one) => [one["recordingToken"], one["streamId"]]), [
+        [recordingToken, gate],
+        [recordingToken, gate],
+        [recordingToken, gate],
+      ])
 
       // A token of another channel's stream, and of one who may watch but not replay.
       assert.strictEqual(yield* reasonOf(`${address}&token=${yield* streamToken(yard!, admin)}`), "unauthorized")
-      yield* ask(base, "POST", "/auth/api/v1/roles", admin, { name: "Watcher", permissions: ["camera:read", "camera:live"] })
+      yield* ask(base, "POST", "/auth/api/v1/roles", admin, {
+        name: "Watcher",
+        permissions: ["camera:read", "camera:live"],
+      })
       const password = "Correct-horse-9-battery"
       const who = { username: "eve", password, roles: ["Watcher"], mustChangePassword: false }
       yield* ask(base, "POST", "/auth/api/v1/users", admin, who)

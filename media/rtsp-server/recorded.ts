@@ -29,7 +29,10 @@ import { type Step, Walk } from "./walk.ts"
 
 /** Enough that a player never waits for the disk, little enough for a thousand of them. */
 const aheadBytes = 256 * 1024
-/** What is sent at once at the beginning, so that a picture is there before the first second is over. */
+/**
+ * What is sent at once at the beginning, so that a picture is there before the first second is over; so long a goodbye waits, because
+ * players that are told of the end before they have shown anything forget it.
+ */
 const leadMs = 1_000
 const stallMs = 60_000
 const reportEveryMs = 5_000
@@ -73,6 +76,8 @@ interface Track {
   packets: number
   payloadBytes: number
   timestamp: number
+  /** When its last report was sent. */
+  reportedMs: number
 }
 
 const makeTracks = ({ audio, video }: TrackParameters, { sequence, ssrc, timestamp }: Numbers) => {
@@ -84,6 +89,7 @@ const makeTracks = ({ audio, video }: TrackParameters, { sequence, ssrc, timesta
     packets: 0,
     payloadBytes: 0,
     timestamp: timestamp[index],
+    reportedMs: Number.NEGATIVE_INFINITY,
   })
   const options = (name: TrackName, index: 0 | 1, payloadType: number) => ({
     channel: channelOf[name],
@@ -224,6 +230,7 @@ export class RecordedPlayer extends Lanes implements Player {
       for (let next: Job | undefined = job; next !== undefined; next = this.waiting.shift()) {
         yield* this.perform(next, clock)
         if (next.asked.paced) this.baseSeconds += next.timeline.endSeconds + pauseSeconds
+        if (this.waiting.length === 0) yield* Effect.sleep(leadMs)
       }
       this.fiber = null
       for (const [name, destination] of this.destinations) {
@@ -237,7 +244,9 @@ export class RecordedPlayer extends Lanes implements Player {
 
   private readonly perform = Effect.fnUntraced(function*(this: RecordedPlayer, job: Job, clock: Clock.Clock) {
     const beganMs = clock.currentTimeMillisUnsafe()
-    const told = { reportMs: Number.NEGATIVE_INFINITY }
+    for (const track of [this.tracks.video, this.tracks.audio]) {
+      if (track !== null) track.reportedMs = Number.NEGATIVE_INFINITY
+    }
     let lost = true
     for (let step: Step | null = job.first; step !== null;) {
       const next: Step | null = yield* job.walk.next()
@@ -254,16 +263,13 @@ export class RecordedPlayer extends Lanes implements Player {
         const lastPicture = chosen.findLast(({ unit }) => unit.track === "video")
         for (const one of chosen) {
           yield* this.wait(job, one, step, beganMs, clock)
-          const nowMs = clock.currentTimeMillisUnsafe()
-          const due = nowMs - told.reportMs >= reportEveryMs
-          if (due) told.reportMs = nowMs
           const last = one === lastPicture && row === step.to - 1 && (next === null || next.broken)
           this.send(job, one, {
             sets: setsOf(parameters),
             discontinuity: discontinuity && one.unit.track === "video",
             last,
             terminal: last && next === null && this.waiting.length === 0,
-            report: due,
+            nowMs: clock.currentTimeMillisUnsafe(),
           })
           if (one.unit.track === "video") discontinuity = false
         }
@@ -333,25 +339,17 @@ export class RecordedPlayer extends Lanes implements Player {
     if (packets === null) return
     job.timeline.passed(Math.max(line, job.timeline.at(endSeconds)))
     track.timestamp = timestamp
-    if (how.report) this.tell(job, line)
     track.packets += packets.starts.length
     track.payloadBytes += packets.payloadBytes
     this.positionMs = Math.floor(wallMs)
     const mark = { wallMs, key: unit.key, cseq: job.cseq, ...how }
     this.dispatch(unit.track, destination, job.marked ? withReplayMark(packets, mark) : packets)
-  }
-
-  /** A moment by both clocks, of all tracks: on a straight line, as RTP time is. */
-  private tell(job: Job, line: number): void {
+    // Behind the first packet, as of live streams.
+    if (how.nowMs - track.reportedMs < reportEveryMs) return
+    track.reportedMs = how.nowMs
     const { from, table } = job.first
     const beganMs = job.asked.paced ? table.startMs(from) : this.of.interval.start
-    const base = job.asked.paced ? this.baseSeconds : 0
-    for (const [name, destination] of this.destinations) {
-      const track = this.tracks[name]
-      if (track === null) continue
-      track.timestamp = wrapped(track.firstTimestamp + (base + line) * track.clockHz)
-      this.dispatchReport(destination, this.reportOf(track, beganMs + line * 1000))
-    }
+    this.dispatchReport(destination, this.reportOf(track, beganMs + line * 1000))
   }
 
   private reportOf({ packets, payloadBytes, ssrc, timestamp }: Track, wallMs: number): Buffer {
@@ -374,7 +372,7 @@ interface Sending {
   readonly discontinuity: boolean
   readonly last: boolean
   readonly terminal: boolean
-  readonly report: boolean
+  readonly nowMs: number
 }
 
 const setsOf = ({ video: { pps, sps, vps } }: TrackParameters): ReadonlyArray<Uint8Array> =>

@@ -242,6 +242,25 @@ describe("what of a recording is played", () => {
       yield* until("the end of it", () => server.sessions().length === 0)
     }))
 
+  it.live("mutated wishes of a session are granted or refused, and it goes on", () =>
+    Effect.gen(function*() {
+      const { ask, base, server } = yield* setUp()
+      const wishes = [`Range: clock=${at(1_000)}-${at(2_000)}`, "Range: npt=1.5-3", "Scale: -2.0", "Frames: intra/500"]
+        .map((text) => Buffer.from(text))
+      const seen = new Set<number>()
+      for (let round = 0; round < 150; round++) {
+        const next = random(round)
+        const headers = Array.from({ length: 1 + next(3) }, () => {
+          const seed = wishes[next(wishes.length)]!
+          return round % 5 === 0 ? seed.toString() : mutate(seed, wishes[next(wishes.length)]!, next).toString("latin1")
+        }).map((text) => text.replaceAll(/[\r\n]/g, " ").slice(0, 200))
+        const reply = yield* ask("PLAY", [...headers, "Rate-Control: no", "Immediate: yes"], base)
+        seen.add(reply.status)
+      }
+      assert.deepStrictEqual([...seen].toSorted(), [200, 456, 457])
+      assert.lengthOf(server.sessions(), 1)
+    }))
+
   it.live("a player that takes nothing is waited for, in bounded memory", () =>
     Effect.gen(function*() {
       const long = Array.from({ length: 10 }, (): Run => ({ afterMs: 0, video, seconds: 40 }))

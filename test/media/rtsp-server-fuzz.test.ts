@@ -34,6 +34,18 @@ const seeds = [
     Buffer.from([0x24, 3, 0, 12, 0x81, 201, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]),
     request("PAUSE"),
   ]),
+  Buffer.concat([
+    request("DESCRIBE", "Require: www.onvif.org/ver20/backchannel"),
+    request("SETUP", "Require: www.onvif.org/ver20/backchannel", "Transport: RTP/AVP/TCP;unicast;interleaved=4-5"),
+    Buffer.from([0x24, 4, 0, 16, 0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4]),
+    Buffer.from(
+      request("DESCRIBE", "Accept: application/sdp").toString().replace(
+        /\/live\/.*?\?/,
+        "/recording/01900000-0000-7000-8000-00000000000b?start=2026-11-21T20:00:00Z&end=2026-11-21T21:00:00Z&",
+      ),
+    ),
+    request("PLAY", "Require: onvif-replay", "Range: clock=20261121T200000Z-", "Scale: -2.0", "Rate-Control: no"),
+  ]),
 ]
 
 const everyMutation = (times: number, check: (bytes: Buffer, next: (below: number) => number) => void) =>
@@ -123,7 +135,7 @@ describe("requests", () => {
         const socket = connect(port, "127.0.0.1")
         socket.on("error", () => socket.destroy())
         socket.resume()
-        socket.end(mutate(seeds[round % 2]!, seeds[0]!, next))
+        socket.end(mutate(seeds[round % seeds.length]!, seeds[next(seeds.length)]!, next))
         return socket
       })
       yield* until("all of them to be answered", () => sockets.every(({ closed }) => closed))

@@ -156,23 +156,29 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval"
           }?${interval}&token=${token}`
           const into = (name: string) => join(root, `${name}.h264`)
           const framesIn = (name: string) => framesOf(readFileSync(into(name))).map(({ frame }) => frame)
-          for (const transport of ["tcp", "udp"]) {
-            const name = `ffmpeg-${transport}`
-            const input = ["-v", "error", "-nostdin", "-rtsp_transport", transport, "-i", url]
-            yield* Effect.promise(() =>
-              run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 40_000 })
-            )
-            expect(framesIn(name), name).toEqual(wanted)
+          const byFfmpeg = (transport: "tcp" | "udp") =>
+            Effect.promise(async () => {
+              const name = `ffmpeg-${transport}`
+              const input = ["-v", "error", "-nostdin", "-rtsp_transport", transport, "-i", url]
+              await run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 60_000 })
+              return name
+            })
+          const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
+          const byGst = (name: string, ...way: ReadonlyArray<string>) => {
+            const source = ["rtspsrc", `location=${url}`, "protocols=tcp", "latency=0", ...way].join(" ")
+            return Effect.as(gst(`${source} ! ${depay} ! filesink location=${into(name)}`), name)
           }
-          const ways = { plain: "", onvif: "onvif-mode=true", fast: "onvif-mode=true onvif-rate-control=false" }
-          for (const [name, way] of Object.entries(ways)) {
-            const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
-            yield* gst(
-              `rtspsrc location=${url} protocols=tcp latency=0 ${way} ! ${depay} ! filesink location=${into(name)}`
-                .replaceAll(/ +/g, " "),
-            )
-            // In ONVIF's mode rtspsrc keeps the very first picture to itself.
-            expect(framesIn(name), name).toEqual(name === "plain" ? wanted : wanted.slice(1))
+          const names = yield* Effect.all([
+            byFfmpeg("tcp"),
+            byFfmpeg("udp"),
+            byGst("plain"),
+            byGst("onvif", "onvif-mode=true"),
+            byGst("fast", "onvif-mode=true", "onvif-rate-control=false"),
+          ], { concurrency: "unbounded" })
+          for (const name of names) {
+            // In ONVIF's mode rtspsrc 1.22 gives its first packet no time, and its jitter buffer then drops that picture.
+            const all = name === "onvif" || name === "fast" ? wanted.slice(1) : wanted
+            expect(framesIn(name), name).toEqual(all)
           }
         })),
     120_000,
