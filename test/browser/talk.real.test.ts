@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium !== "")("push to talk", () => {
       await page.getByRole("button", { name: "Hold to talk: Gate" }).waitFor()
       await eventually("the camera to be free", async () => {
         const status = await fetch(`${node.address}${path}/status`, { headers: { authorization } })
-        return (await status.json() as { active: boolean }).active === false
+        return !(await status.json() as { active: boolean }).active
       })
       const { packets } = camera.report().heard
       await new Promise((resolve) => setTimeout(resolve, 1_000))

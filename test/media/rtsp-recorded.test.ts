@@ -254,10 +254,12 @@ describe("what of a recording is played", () => {
           const seed = wishes[next(wishes.length)]!
           return round % 5 === 0 ? seed.toString() : mutate(seed, wishes[next(wishes.length)]!, next).toString("latin1")
         }).map((text) => text.replaceAll(/[\r\n]/g, " ").slice(0, 200))
+          // An empty line ends the request.
+          .filter((text) => text !== "")
         const reply = yield* ask("PLAY", [...headers, "Rate-Control: no", "Immediate: yes"], base)
         seen.add(reply.status)
       }
-      assert.deepStrictEqual([...seen].toSorted(), [200, 456, 457])
+      assert.deepStrictEqual([...seen].toSorted((a, b) => a - b), [200, 456, 457])
       assert.lengthOf(server.sessions(), 1)
     }))
 
