@@ -5,7 +5,7 @@
  * Invariants
  * 1. Nobody is connected without the lease of the camera's entity; whoever loses it (ended elsewhere, not renewed in time) is
  *    disconnected.
- * 2. A session ends with DELETE, {@link silenceMs} after the last word, after {@link longestMs}, with the login session, with the
+ * 2. A session ends with DELETE, with the browser's connection, {@link silenceMs} after the last word, after {@link longestMs}, with the login session, with the
  *    permission, and with the camera's connection. Each end is in the audit log, and why; so is a beginning that no call of the
  *    interface was.
  * 3. A voice is passed on as it comes: nothing is decoded, and at most half a second waits.
@@ -38,7 +38,7 @@ import { decide, type ResourceRef, type UserPrincipal } from "#schema/permission
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
-import { Clock, Deferred, Effect, Exit, Layer, Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, FiberSet, Layer, Scope } from "effect"
 import { credentialsOf } from "./camera-assignment.ts"
 
 export const silenceMs = 15_000
@@ -53,7 +53,7 @@ const connectMs = 8_000
 const maxBitrate = 200_000
 
 /** Why a session ended. */
-type Cause = "closed" | "silence" | "tooLong" | "notAllowed" | "camera" | "lost" | "stopped"
+type Cause = "closed" | "hungUp" | "silence" | "tooLong" | "notAllowed" | "camera" | "lost" | "stopped"
 
 interface Live {
   readonly lease: TalkLease
@@ -221,6 +221,7 @@ const make = Effect.gen(function*() {
   const connect = yield* makeConnect
   const log = yield* makeEnding
   const scope = yield* Effect.scope
+  const run = yield* FiberSet.makeRuntime()
   const open = new Map<CameraId, Live>()
 
   const end = (live: Live, cause: Cause): Effect.Effect<void> =>
@@ -343,12 +344,15 @@ const make = Effect.gen(function*() {
     offer: Effect.fn("TalkBack.offer")(function*(streamId, who, offer) {
       const live = yield* own(streamId, who)
       const { channel } = live
+      const taken: { peer: IncomingPeer | null } = { peer: null }
       const wish = { video: "none", audio: [channel.codec], audioRequired: true, maxBitrate } as const
       const peer = yield* webRtc.receive(offer, wish, {
         onConnected: () => {},
         onRtp: (_track, packet) => channel.hear(packet, 0, packet.length),
         onSenderReport: () => {},
-        onEnd: () => {},
+        onEnd: () => {
+          if (live.peer !== null && live.peer === taken.peer) run(end(live, "hungUp"))
+        },
       }).pipe(Effect.catchTags({
         SdpRefused: ({ problem }) => Effect.fail(new TalkOfferRefused({ detail: problem })),
         WebRtcClosed: () =>
@@ -356,8 +360,10 @@ const make = Effect.gen(function*() {
         WebRtcBusy: () =>
           Effect.fail(new DependencyUnavailable({ dependency: "webrtc", message: "Too many browsers are connected." })),
       }))
-      live.peer?.close()
+      const before = live.peer
+      taken.peer = peer
       live.peer = peer
+      before?.close()
       if (live.over) peer.close()
       return { id: peer.id, answer: peer.answer }
     }),

@@ -86,9 +86,9 @@ export const talkTo = async (streamId: StreamId, onEnd: (words: string) => void)
     over = true
     for (const track of microphone.getTracks()) track.stop()
     meter?.close()
-    peer?.close()
     // Whoever ended it elsewhere has left nothing to end.
     if (held) await call((api) => api.cameraTalk.closeTalk({ params })).catch(() => undefined)
+    peer?.close()
   }
   try {
     const { body: session } = await call((api) => api.cameraTalk.openTalk({ params }))

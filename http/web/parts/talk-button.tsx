@@ -14,10 +14,17 @@ import { Icon } from "./icons.tsx"
 
 type State = "idle" | "connecting" | "talking"
 
-/** Held down with one press: what came of it. */
+/** Held down once: what came of it. */
 interface Press {
-  held: boolean
   talk: Talk | null
+  /** Returns when it was let go. */
+  readonly released: Promise<void>
+  readonly release: () => void
+}
+
+const makePress = (): Press => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { talk: null, released: promise, release: resolve }
 }
 
 const labels: Readonly<Record<State, string>> = {
@@ -30,21 +37,19 @@ const isTalkKey = ({ key }: KeyboardEvent): boolean => key === " " || key === "E
 
 const useTalk = (streamId: StreamId) => {
   const press = useRef<Press | null>(null)
+  const before = useRef<Promise<void>>(Promise.resolve())
   const [state, setState] = useState<State>("idle")
   const [problem, setProblem] = useState<string | null>(null)
 
   const release = useCallback(() => {
-    const { current } = press
-    if (current === null) return
+    press.current?.release()
     press.current = null
-    current.held = false
     setState("idle")
-    void current.talk?.stop()
   }, [])
 
   const hold = useCallback(() => {
     if (press.current !== null) return
-    const mine: Press = { held: true, talk: null }
+    const mine = makePress()
     press.current = mine
     setState("connecting")
     setProblem(null)
@@ -52,11 +57,15 @@ const useTalk = (streamId: StreamId) => {
       setProblem(words)
       if (press.current === mine) release()
     }
-    talkTo(streamId, failed).then((talk) => {
-      mine.talk = talk
-      if (mine.held) setState("talking")
-      else void talk.stop()
-    }, (error: unknown) => failed(messageOf(error)))
+    const talk = async () => {
+      if (press.current !== mine) return
+      mine.talk = await talkTo(streamId, failed)
+      if (press.current === mine) setState("talking")
+      await mine.released
+      await mine.talk.stop()
+    }
+    // Whoever presses again at once waits until the camera was left.
+    before.current = before.current.then(talk).catch((error: unknown) => failed(messageOf(error)))
   }, [release, streamId])
 
   useEffect(() => {
