@@ -178,10 +178,18 @@ it.live(
       }
       assert.isFalse(active)
       yield* until("the camera to be left", () => simulator.cameras[0]!.report().requests["TEARDOWN"]! >= 2)
-      const entries = (yield* send(base, "GET", "/auth/api/v1/audit?limit=100", admin)).body["items"] as ReadonlyArray<
-        { readonly action: string; readonly detail: Record<string, unknown>; readonly actor: { readonly name: string } }
-      >
-      const ends = entries.filter(({ action }) => action === "camera.talk.ended")
+      // Entries reach the log a moment after what they tell of.
+      type Entry = {
+        readonly action: string
+        readonly detail: Record<string, unknown>
+        readonly actor: { readonly name: string }
+      }
+      let ends: ReadonlyArray<Entry> = []
+      for (let i = 0; i < 100 && ends.length < 3; i++) {
+        yield* Effect.sleep(100)
+        const { body } = yield* send(base, "GET", "/auth/api/v1/audit?limit=100", admin)
+        ends = (body["items"] as ReadonlyArray<Entry>).filter(({ action }) => action === "camera.talk.ended")
+      }
       assert.deepStrictEqual(ends.map(({ actor, detail }) => [actor.name, detail["cause"]]), [
         ["bob", "notAllowed"],
         ["admin", "closed"],
