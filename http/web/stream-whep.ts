@@ -12,6 +12,9 @@ import { type Fault, guarded, meter, type StartWay, type WayInput } from "./stre
 /** Pictures wait so long for late packets before they are shown, seconds: the browser lengthens it by itself when it must. */
 const playoutDelay = 0.05
 
+/** How long the node is waited for when a session is ended there. */
+const leaveMs = 3000
+
 const decodeProblem = Schema.decodeUnknownOption(Problem)
 
 /** Words for sound that comes another way. */
@@ -112,19 +115,22 @@ export const overWebrtc: StartWay = (input, told) => {
   })
   video.srcObject = media
 
-  const leave = (): void => {
+  const leave = async (): Promise<void> => {
     if (session === null) return
     const headers = { authorization: `Bearer ${input.token()}` }
-    void fetch(session, { method: "DELETE", keepalive: true, headers }).catch(() => undefined)
+    const signal = AbortSignal.timeout(leaveMs)
+    const place = session
     session = null
+    await fetch(place, { method: "DELETE", keepalive: true, headers, signal }).catch(() => undefined)
   }
+  const goAway = (): void => void leave()
   const close = (): void => {
     events.end()
     abort.abort()
-    window.removeEventListener("pagehide", leave)
-    peer.close()
-    leave()
+    window.removeEventListener("pagehide", goAway)
     if (video.srcObject === media) video.srcObject = null
+    // The end of the connection ends the session too, which could then not be found any more.
+    void leave().finally(() => peer.close())
   }
   const fail = (fault: Fault): void => {
     events.onFault(fault)
@@ -136,7 +142,7 @@ export const overWebrtc: StartWay = (input, told) => {
     const words = session === null ? "WebRTC could not be set up." : "The connection by WebRTC was lost."
     fail({ kind: "lost", words })
   })
-  window.addEventListener("pagehide", leave)
+  window.addEventListener("pagehide", goAway)
 
   const begin = async (): Promise<void> => {
     const offer = await peer.createOffer()
