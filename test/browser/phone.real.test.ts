@@ -2,12 +2,13 @@
  * A phone, played by Chromium with its made-up camera: registered by its page, it publishes; what was recorded of it plays by a foreign
  * reader; it comes back by itself, is replaced by itself, and goes for good when it is unregistered.
  */
+import type { MobileTicket } from "#schema/camera-mobile.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { type Browser, chromium, type Page } from "playwright-core"
-import { eventually, password, type Running, startNode, withoutChromium } from "./node.ts"
+import { eventually, password, type Running, signIn, startNode, withoutChromium } from "./node.ts"
 
 const run = promisify(execFile)
 const mobile = "/camera/api/v1/cameras/mobile"
@@ -47,14 +48,23 @@ const asker = async (address: string) => {
 }
 type Ask = Awaited<ReturnType<typeof asker>>
 
-const prepare = ({ client }: Running, name: string) =>
-  Effect.runPromise(
-    Effect.map(
-      client.cameraMobile.prepareMobile({ headers: {}, payload: { name, tags: ["phone"] } }),
-      ({ body }) => body,
-    ),
-  )
-const status = ({ client }: Running, deviceUuid: Awaited<ReturnType<typeof prepare>>["deviceUuid"]) =>
+type Ticket = typeof MobileTicket.Type
+
+/** What the dashboard shows whoever adds a phone. */
+const prepare = async (page: Page, { address }: Running, name: string): Promise<Ticket> => {
+  await signIn(page, address)
+  await page.goto(`${address}/#/cameras`)
+  await page.getByRole("button", { name: "Add a phone" }).click()
+  await page.getByRole("textbox", { name: "Name" }).fill(name)
+  const [answer] = await Promise.all([
+    page.waitForResponse((response) => response.url().endsWith(`${mobile}/prepare`)),
+    page.getByRole("button", { name: "Show the code" }).click(),
+  ])
+  await page.getByRole("img", { name: "QR code of the phone's page" }).waitFor()
+  await page.getByText("waiting for the phone").waitFor()
+  return await answer.json() as Ticket
+}
+const status = ({ client }: Running, deviceUuid: Ticket["deviceUuid"]) =>
   Effect.runPromise(client.cameraMobile.mobileStatus({ query: { deviceUuid } }))
 const cameraOf = async ({ client }: Running, name: string) => {
   const { items } = await Effect.runPromise(client.camera.searchCameras({ query: { q: name } }))
@@ -84,7 +94,9 @@ const refusals = async (address: string, used: string) => {
 
 /** Registers, sends, goes away and comes back; with a recording of it all. */
 const scene = async (node: Running, browser: Browser, ask: Ask) => {
-  const ticket = await prepare(node, "Pocket camera")
+  const dashboard = await phoneAt(browser, node.address)
+  const ticket = await prepare(dashboard, node, "Pocket camera")
+  assert.strictEqual(ticket.url, `${node.address}/phone#${ticket.claimCode}`)
   assert.match(ticket.claimCode, /^[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}$/)
   assert.include(ticket.qrSvg, "<svg")
   assert.strictEqual((await status(node, ticket.deviceUuid)).state, "prepared")
@@ -96,7 +108,7 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
   const claimed = await status(node, ticket.deviceUuid)
   assert.deepInclude(claimed, { state: "claimed", publishing: false })
   const before = (await cameraOf(node, "pocket"))!
-  assert.deepInclude(before, { driver: "mobile", tags: ["phone"] })
+  assert.deepInclude(before, { driver: "mobile", host: null, manufacturer: null })
   await eventually("that it is waited for", async () => (await cameraOf(node, "pocket"))?.status === "offline")
 
   const channelId = before.channels[0]!.id
@@ -116,6 +128,7 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
   })
   assert.deepInclude(online.channels[0]!.streams[0], { codec: "h264", audioCodec: "opus" })
   assert.isTrue((await status(node, ticket.deviceUuid)).publishing)
+  await dashboard.getByText("sending", { exact: true }).waitFor({ timeout: 60_000 })
 
   // The page is opened anew, as after a telephone that was put away: the new session replaces the old one.
   await page.reload()
@@ -147,11 +160,28 @@ const played = async (node: Running, recordingToken: string, ask: Ask) => {
   return new Map(streams.map((one) => [one.codec_name, Number(one.nb_read_frames)]))
 }
 
+/** Live, as of any other camera: by RTSP to a foreign reader; WebRTC and HLS are offered. */
+const watched = async (camera: NonNullable<Awaited<ReturnType<typeof cameraOf>>>, ask: Ask) => {
+  const { id } = camera.channels[0]!.streams[0]!
+  const path = await ask<Record<"rtspUrl" | "whepUrl" | "liveHlsUrl", string | null>>(
+    "GET",
+    `/camera/api/v1/streams/${id}/media-path`,
+  )
+  assert.isNotNull(path.whepUrl)
+  assert.isNotNull(path.liveHlsUrl)
+  const args = ["-v", "error", "-rtsp_transport", "tcp", "-show_entries", "stream=codec_name", "-of", "csv=p=0"]
+  const { stdout } = await run("ffprobe", [...args, path.rtspUrl!], { timeout: 60_000 })
+  assert.sameMembers(stdout.trim().split("\n"), ["h264", "opus"])
+}
+
 describe.skipIf(withoutChromium !== "")(
   `a phone${withoutChromium === "" ? "" : ` (skipped: ${withoutChromium})`}`,
   () => {
     it("is registered, publishes, is recorded, comes back and is unregistered", async () => {
-      const node = await startNode({ simulator: ["--cameras", "1"] })
+      const node = await startNode({
+        simulator: ["--cameras", "1"],
+        settings: { NIGHTJAR_RTSP_PORT: "0", NIGHTJAR_WEBRTC_UDP_PORTS: "0" },
+      })
       const browser = await launch()
       try {
         const ask = await asker(node.address)
@@ -162,6 +192,7 @@ describe.skipIf(withoutChromium !== "")(
         })
         assert.isAbove(pictures.get("h264")!, 50)
 
+        await watched((await cameraOf(node, "pocket"))!, ask)
         await refusals(node.address, ticket.claimCode)
         const params = { device_uuid: ticket.deviceUuid }
         await Effect.runPromise(node.client.cameraMobile.unregisterMobile({ params }))
