@@ -176,9 +176,10 @@ const make = Effect.gen(function*() {
         streamsOf(own.channel, own.found),
         (stream) =>
           apply && stream.state === "new" ?
-            Effect.map(
-              cameras.addStream(id, { role: stream.role, sourceUrl: stream.sourceUrl }),
-              (made) => added(stream, made),
+            cameras.addStream(id, { role: stream.role, sourceUrl: stream.sourceUrl }).pipe(
+              // Of a phone's channel alone, and phones are not asked what they have.
+              Effect.catchTag("InvalidInput", Effect.die),
+              Effect.map((made) => added(stream, made)),
             ) :
             Effect.succeed(stream),
       )
