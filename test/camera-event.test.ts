@@ -68,6 +68,8 @@ const node = (cameras: Readonly<Record<string, Fake>>, files: Map<string, string
   const services = Layer.mergeAll(
     Layer.mock(Ownership, {
       nodeId: "node" as never,
+      slot: "slot" as never,
+      entityId: (id) => `slot/${id}`,
       owners: Effect.succeed([{ nodeId: "node", slot: "slot", epoch: 1 }] as never),
       changes: Stream.never,
     }),
