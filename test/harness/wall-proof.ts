@@ -91,8 +91,9 @@ export const openWall = async (count: number, { main, sub }: WallFootage): Promi
   }
 }
 
+/** Of all that have a camera. */
 export const tilesOf = (page: Page): Promise<ReadonlyArray<Tile>> =>
-  page.locator(".wall-tile").evaluateAll((tiles) =>
+  page.locator(".wall-tile:not(.vacant)").evaluateAll((tiles) =>
     tiles.map((tile) => {
       const quality = tile.querySelector("video")?.getVideoPlaybackQuality()
       const view = tile.querySelector<HTMLElement>("[data-phase]")?.dataset
