@@ -13,6 +13,7 @@ export interface LiveSeen {
   /** Numbers of the pictures that were appended, without repetition, in order. */
   readonly frames: ReadonlyArray<number>
   readonly decoded: number
+  /** Those that ended it; stalls and jumps over holes are its own affair. */
   readonly errors: ReadonlyArray<string>
   /** Seconds behind live as hls.js tells it, a value every quarter of a second of playing. */
   readonly latencies: ReadonlyArray<number>
@@ -32,7 +33,7 @@ const look = (data) => {
 }
 const hls = new Hls({ lowLatencyMode: true, liveDurationInfinity: true, maxLiveSyncPlaybackRate: 1.2 })
 hls.on(Hls.Events.BUFFER_APPENDING, (_, { data, type }) => { if (type !== "audio") look(data) })
-hls.on(Hls.Events.ERROR, (_, data) => { if (data.details !== "bufferStalledError") errors.push(data.details + " " + (data.error?.message ?? "")) })
+hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) errors.push(data.details + " " + (data.error?.message ?? "")) })
 hls.on(Hls.Events.MANIFEST_PARSED, () => v.play())
 setInterval(() => {
   if (v.paused || v.currentTime === 0 || hls.latency === 0) return
