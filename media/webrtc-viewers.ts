@@ -5,7 +5,7 @@
  * 1. Pictures and sounds are the camera's own, never encoded anew: H.264 without B-frames, G.711 and Opus. What a browser cannot
  *    play is refused with the reason; sound that it cannot play is left out, and said so.
  * 2. A stream is framed into packets once for all its viewers; what is done for each of them is a header and the encryption.
- * 3. At most {@link WebRtcViewersConfig.maxViewers}. A viewer ends as soon as whoever let it in says so, looked for every half second.
+ * 3. At most {@link WebRtcViewersConfig.maxViewers}, half of them of one holder. A viewer ends as soon as whoever let it in says so, looked for every half second.
  */
 import type { EpochMs, StreamId } from "#schema/common.ts"
 import type { AudioCodec, VideoCodec } from "#schema/media.ts"

@@ -28,6 +28,8 @@ import { type Offer, type OfferedCodec, type OfferedMedia, parseOffer, SdpRefuse
 import { stepMs, Viewer } from "./viewer.ts"
 
 const maxViewers = 256
+/** Of one login session: a wall of 64 tiles that is opened anew before its old sessions are noticed to be gone. */
+const maxOfHolder = 128
 const lingerMs = 10_000
 const describeMs = 10_000
 /** Whoever may not watch any more sees the end within two seconds, the notice of it included. */
@@ -153,6 +155,12 @@ class Seats {
       }), { discard: true })
   )
 
+  of({ id }: WatchHolder): number {
+    let count = 0
+    for (const { holder } of this.all.values()) if (holder.id === id) count++
+    return count
+  }
+
   paced(viewer: Viewer): void {
     this.waiting.add(viewer)
     this.wake.openUnsafe()
@@ -208,7 +216,7 @@ const make = Effect.gen(function*() {
     watch: Effect.fnUntraced(function*(streamId, text, holder) {
       const offer = yield* Effect.fromResult(parseOffer(text))
       if (exchange.listening === null) return yield* new WebRtcClosed()
-      if (seats.all.size >= maxViewers) return yield* new WebRtcBusy()
+      if (seats.all.size >= maxViewers || seats.of(holder) >= maxOfHolder) return yield* new WebRtcBusy()
       const own = yield* Scope.fork(scope)
       return yield* seat(streamId, offer, holder, own).pipe(Effect.onError(() => Scope.close(own, Exit.void)))
     }),
