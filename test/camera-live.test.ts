@@ -212,7 +212,7 @@ describe("the newest picture", () => {
       for (
         const [error, status, code] of [
           [new StillUnknown(), 404, "stream_not_found"],
-          [new StillSilent(), 503, "dependency_unavailable"],
+          [new StillSilent(), 503, "camera_unreachable"],
           [new StillUnsupported({ reason: "no package" }), 501, "not_supported"],
           [new StillFailed({ reason: "broken" }), 503, "dependency_unavailable"],
           [new StillBusy(), 429, "too_many_requests"],

@@ -1,4 +1,5 @@
 /** Pictures of live streams: decoded by a child process, checked by a foreign decoder; a child that misbehaves is replaced. */
+import { RecorderSupervisor } from "#media/recorder.ts"
 import { Stills } from "#media/still.ts"
 import { annexB, type DecoderOptions, defaultDecoderOptions, makeDecoder } from "#media/still/decoder.ts"
 import { layer } from "#media/still/live.ts"
@@ -62,11 +63,19 @@ const reasonOf = (exit: Exit.Exit<Uint8Array, { readonly _tag: string; readonly 
   Exit.isSuccess(exit) ? "decoded" : JSON.stringify(exit.cause)
 const picture = new Uint8Array(100)
 
+/** Of cameras of which nothing bad is known. */
+const healthy = Layer.mock(RecorderSupervisor, {
+  status: () => null,
+  statuses: () => [],
+  gaps: () => [],
+  secrets: null as never,
+})
+
 describe.skipIf(lacking.length > 0)(`pictures${lacking.length > 0 ? " (needs ffmpeg)" : ""}`, () => {
   it.live("are the newest key picture, of the width that was asked for, decoded once", () =>
     Effect.gen(function*() {
       const { hub, streams } = hubStage()
-      const stills = Context.get(yield* Layer.build(layer().pipe(Layer.provide(streams))), Stills)
+      const stills = Context.get(yield* Layer.build(layer().pipe(Layer.provide([streams, healthy]))), Stills)
       const { parameters, units: all } = film("main-640x360-25.h264")
       hub.parameters(parameters)
       const second = all.findIndex((unit, i) => unit.key && i > 10)

@@ -4,6 +4,7 @@
  * The way in is the token of a stream (`media-path`), which stands in the query because ordinary players send no header; what
  * it opens is a session, whose unguessable id stands in the path of everything else.
  */
+import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveFileNotFound, LiveSessionId, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
 import { StreamId } from "#schema/common.ts"
@@ -39,7 +40,7 @@ const endpoints = [
     params: { stream_id: StreamId },
     query: { token: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(2048))) },
     success: playlist,
-    error: problems(StreamTokenInvalid, StreamNotFound, TooManyRequests, DependencyUnavailable),
+    error: problems(StreamTokenInvalid, StreamNotFound, TooManyRequests, DependencyUnavailable, CameraUnreachable),
   }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
     doc(
       "Watch a stream live by HLS",
@@ -53,7 +54,7 @@ const endpoints = [
     params: { sessionId: LiveSessionId, filename },
     query: { _HLS_msn: Schema.optionalKey(Count), _HLS_part: Schema.optionalKey(Count) },
     success: [playlist, media],
-    error: problems(LiveSessionNotFound, LiveFileNotFound, TooManyRequests, DependencyUnavailable),
+    error: problems(LiveSessionNotFound, LiveFileNotFound, TooManyRequests, DependencyUnavailable, CameraUnreachable),
   }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
     doc(
       "Get a live playlist, part, segment or initialization file",
@@ -71,13 +72,13 @@ const snapshot = HttpApiEndpoint.get("snapshot", "/camera/api/v1/streams/:stream
   params: { stream_id: StreamId },
   query: { width: Schema.optionalKey(Width) },
   success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "image/jpeg" })),
-  error: problems(StreamNotFound, NotSupported, TooManyRequests),
+  error: problems(StreamNotFound, NotSupported, TooManyRequests, CameraUnreachable),
 }).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(extension)
   .annotateMerge(
     doc(
       "Get the newest picture of a stream",
       "The newest key picture, at most `width` pixels wide (64 to 1920, 640 if left out). `Age` tells how many seconds ago it was " +
-        "sent; `ETag` changes with the picture. 503 where the camera has sent none for 30 s, 501 where this machine cannot decode " +
+        "sent; `ETag` changes with the picture. 503 `camera_unreachable` where the camera is away or has sent none for 30 s, 501 where this machine cannot decode " +
         "pictures (the optional package `node-av` is not there).",
     ),
   )

@@ -4,6 +4,7 @@
  * The way in is the token of a stream (`media-path`) in the `Authorization` header; what it opens is a session, whose unguessable id stands in
  * the path of everything else.
  */
+import { CameraUnreachable } from "#schema/camera-device.ts"
 import {
   IceRestartUnsupported,
   NotForWebRtc,
@@ -44,6 +45,7 @@ const endpoints = [
       NotForWebRtc,
       TooManyRequests,
       DependencyUnavailable,
+      CameraUnreachable,
     ),
   }).annotateMerge(access("capability")).annotateMerge(extension).annotateMerge(audited("none")).annotateMerge(
     doc(

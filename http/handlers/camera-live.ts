@@ -10,6 +10,7 @@ import { StreamAccess } from "#actors/protocol/camera.ts"
 import type { HlsMedia } from "#media/hls.ts"
 import { type LiveFile, LiveHls, type LiveSession, type LiveWanted } from "#media/live-hls.ts"
 import { type Still, type StillError, Stills } from "#media/still.ts"
+import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
 import { BadRequest, DependencyUnavailable, NotSupported, TooManyRequests } from "#schema/problem.ts"
@@ -29,8 +30,7 @@ const briefly = "private, max-age=60, immutable"
 const badQuery = (name: string, message: string) =>
   new BadRequest({ message, errors: [{ pointer: `/query/${name}`, message }] })
 
-const silent = () =>
-  new DependencyUnavailable({ dependency: "camera", message: "The camera delivers no pictures at the moment." })
+const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
 
 /** What the media floor says, in words of HTTP. */
 const answers = {

@@ -4,6 +4,7 @@ import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
 import { type IceServer, WebRtc } from "#media/webrtc.ts"
+import { CameraUnreachable } from "#schema/camera-device.ts"
 import { IceRestartUnsupported, NotForWebRtc, OfferRefused, WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
 import type { StreamId } from "#schema/common.ts"
@@ -29,8 +30,7 @@ const linkOf = ({ credential, url, username }: IceServer): string => {
 
 const bearer = (header: string | undefined): string => /^Bearer ([\w.~+/-]{1,4096}=*)$/i.exec(header ?? "")?.[1] ?? ""
 
-const silent = () =>
-  new DependencyUnavailable({ dependency: "camera", message: "The camera delivers no pictures at the moment." })
+const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
 const closed = () =>
   new DependencyUnavailable({ dependency: "webrtc", message: "Nothing listens for WebRTC at the moment." })
 const busy = () =>

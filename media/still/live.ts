@@ -8,9 +8,10 @@
  */
 import type { StreamId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
-import { Clock, Deferred, Effect, Exit, Layer, Option, Queue, RcMap } from "effect"
+import { Clock, Deferred, Effect, Exit, Layer, Queue, RcMap, Schedule } from "effect"
 import { hash } from "node:crypto"
 import { type LiveItem, LiveStreams } from "../hub.ts"
+import { RecorderSupervisor, type StreamHealth } from "../recorder.ts"
 import {
   freshMs,
   type Still,
@@ -29,6 +30,10 @@ const maxWaiting = 256
 const lingerMs = 10_000
 /** Cameras send a key picture every one to four seconds, a few every ten. */
 const firstMs = 12_000
+/** Nobody waits for a camera that is known not to send. */
+const silentHealths: ReadonlySet<StreamHealth> = new Set(["offline", "authFailed", "disabled"])
+/** How soon it is noticed that the camera has become one of these. */
+const lookEveryMs = 500
 /** A decoder that takes its longest for each that waits would be no use. */
 const answerMs = 20_000
 const keptBytes = 32 * 1024 * 1024
@@ -124,6 +129,7 @@ const makeBench = Effect.fnUntraced(function*(decoder: Decoder) {
 
 const make = Effect.fnUntraced(function*(options: DecoderOptions) {
   const clock = yield* Clock.Clock
+  const supervisor = yield* RecorderSupervisor
   const decode = yield* makeBench(yield* makeDecoder(options))
   const looks = yield* RcMap.make({
     lookup: (streamId: StreamId) => openLook(streamId),
@@ -134,6 +140,19 @@ const make = Effect.fnUntraced(function*(options: DecoderOptions) {
   const stale = (look: Look) =>
     clock.currentTimeMillisUnsafe() - Math.max(look.sinceMs, look.newest?.atMs ?? 0) > freshMs
 
+  /** Until the first picture is there, or the camera is known not to send one. */
+  const seen = (streamId: StreamId, look: Look) => {
+    const health = Effect.sync(() => supervisor.status(streamId)?.health)
+    const silent = Effect.repeat(health, {
+      schedule: Schedule.spaced(lookEveryMs),
+      until: (now) => now !== undefined && silentHealths.has(now),
+    })
+    return Effect.raceFirst(
+      Effect.as(Deferred.await(look.seen), true),
+      Effect.as(Effect.timeoutOption(silent, firstMs), false),
+    )
+  }
+
   const newest = Effect.fnUntraced(function*(streamId: StreamId, width: number) {
     const look = yield* RcMap.get(looks, streamId).pipe(
       Effect.catchTag("ExceededCapacityError", () => Effect.fail(new StillBusy())),
@@ -141,8 +160,7 @@ const make = Effect.fnUntraced(function*(options: DecoderOptions) {
     if (look === null || stale(look)) yield* RcMap.invalidate(looks, streamId)
     if (look === null) return yield* new StillUnknown()
     if (stale(look)) return yield* new StillSilent()
-    const seen = yield* Effect.timeoutOption(Deferred.await(look.seen), firstMs)
-    if (Option.isNone(seen)) return yield* new StillSilent()
+    if (!(yield* seen(streamId, look))) return yield* new StillSilent()
     return yield* Effect.timeoutOrElse(decode(streamId, look, width), {
       duration: answerMs,
       orElse: () => Effect.fail(new StillFailed({ reason: "the decoder is busy" })),
@@ -151,5 +169,7 @@ const make = Effect.fnUntraced(function*(options: DecoderOptions) {
   return Stills.of({ newest: (streamId, width) => Effect.scoped(newest(streamId, width)) })
 })
 
-export const layer = (options: Partial<DecoderOptions> = {}): Layer.Layer<Stills, never, LiveStreams> =>
+export const layer = (
+  options: Partial<DecoderOptions> = {},
+): Layer.Layer<Stills, never, LiveStreams | RecorderSupervisor> =>
   Layer.effect(Stills, make({ ...defaultDecoderOptions, ...options }))
