@@ -124,6 +124,21 @@ it.live("a camera: sealed secrets, states, versions, order, pages, deletion", ()
     assert.lengthOf((yield* cameras.list({ text: "EXAMPLE:8554" }, firstPage, "all")).items, 4)
     assert.lengthOf((yield* cameras.list({ text: "%" }, firstPage, "all")).items, 0)
 
+    // A state that comes in while its camera is being deleted waits for that; neither is cut off.
+    const [leaving] = others
+    yield* sql.withTransaction(Effect.gen(function*() {
+      yield* sql`SELECT FROM camera WHERE id = ${leaving!.id} FOR UPDATE`
+      media.report({ streamId: leaving!.channels[0]!.streams[0]!.id, health: "online" })
+      yield* eventually(
+        "somebody who waits",
+        sql<{ readonly waiting: number }>`SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted`,
+        ([row]) => row!.waiting > 0,
+      )
+      // Beyond `deadlock_timeout` of who waits, it is who deletes that would be cut off.
+      yield* Effect.sleep("1500 millis")
+      yield* sql`DELETE FROM camera WHERE id = ${leaving!.id}`
+    }))
+
     const recording = yield* recordings.create({ channelId: channel!.id })
     assert.strictEqual((yield* Effect.flip(cameras.remove(made.id, null)))._tag, "StillRecorded")
     assert.strictEqual((yield* Effect.flip(cameras.removeChannel(channel!.id, null)))._tag, "StillRecorded")

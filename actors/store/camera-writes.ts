@@ -41,7 +41,14 @@ const matching = (ifMatch: number | null, version: number) =>
     Effect.void :
     Effect.fail(new VersionConflict({ message: `It has changed in the meantime and is at version ${version} now.` }))
 
-/** Statements that several writes are made of. They run inside a transaction. */
+/** A part of a camera that is gone, or that is another owner's, is not there. */
+const gone = <E>(instead: E) => (error: CameraNotFound | SqlError.SqlError): E | SqlError.SqlError =>
+  error._tag === "CameraNotFound" ? instead : error
+
+/**
+ * Statements that several writes are made of. They run inside a transaction, and each locks the camera before its channels and streams: who
+ * began with a stream would wait for whoever deletes the camera, and he for him.
+ */
 const statements = (sql: SqlClient.SqlClient) => {
   const lockCamera = (writer: Writer, id: CameraId) =>
     Effect.gen(function*() {
@@ -52,21 +59,25 @@ const statements = (sql: SqlClient.SqlClient) => {
     })
   const lockChannel = (writer: Writer, id: ChannelId) =>
     Effect.gen(function*() {
-      const [row] = yield* sql<{ readonly camera_id: CameraId; readonly version: number }>`
-        SELECT h.camera_id, h.version FROM camera_channel h JOIN camera c ON c.id = h.camera_id
-        WHERE h.id = ${id} AND c.slot = ${writer.slot} FOR UPDATE`
+      const [home] = yield* sql<{ readonly id: CameraId }>`
+        SELECT camera_id AS id FROM camera_channel WHERE id = ${id}`
+      if (home === undefined) return yield* new ChannelNotFound({ id })
+      yield* Effect.mapError(lockCamera(writer, home.id), gone(new ChannelNotFound({ id })))
+      const [row] = yield* sql<{ readonly version: number }>`
+        SELECT version FROM camera_channel WHERE id = ${id} FOR UPDATE`
       if (row === undefined) return yield* new ChannelNotFound({ id })
-      return { cameraId: row.camera_id, version: row.version }
+      return { cameraId: home.id, version: row.version }
     })
   const lockStream = (writer: Writer, id: StreamId) =>
     Effect.gen(function*() {
-      const [row] = yield* sql<
-        { readonly camera_id: CameraId; readonly channel_id: ChannelId; readonly version: number }
-      >`
-        SELECT s.camera_id, s.channel_id, s.version FROM camera_stream s JOIN camera c ON c.id = s.camera_id
-        WHERE s.id = ${id} AND c.slot = ${writer.slot} FOR UPDATE`
+      const [home] = yield* sql<{ readonly id: CameraId }>`
+        SELECT camera_id AS id FROM camera_stream WHERE id = ${id}`
+      if (home === undefined) return yield* new StreamNotFound({ id })
+      yield* Effect.mapError(lockCamera(writer, home.id), gone(new StreamNotFound({ id })))
+      const [row] = yield* sql<{ readonly channel_id: ChannelId; readonly version: number }>`
+        SELECT channel_id, version FROM camera_stream WHERE id = ${id} FOR UPDATE`
       if (row === undefined) return yield* new StreamNotFound({ id })
-      return { cameraId: row.camera_id, channelId: row.channel_id, version: row.version }
+      return { cameraId: home.id, channelId: row.channel_id, version: row.version }
     })
   const touchChannel = (id: ChannelId, nowMs: EpochMs) =>
     sql`UPDATE camera_channel SET version = version + 1, updated_at = ${new Date(nowMs)} WHERE id = ${id}`
@@ -320,6 +331,13 @@ const observing =
         ),
         (batch) =>
           answered(sql.withTransaction(Effect.gen(function*() {
+            yield* sql`
+          SELECT FROM camera WHERE id IN (
+            SELECT s.camera_id FROM camera_stream s
+            JOIN jsonb_to_recordset(${
+              JSON.stringify(batch)
+            }::text::jsonb) AS seen ("streamId" uuid) ON s.id = seen."streamId")
+          ORDER BY id FOR NO KEY UPDATE`
             const rows = yield* sql<{ readonly id: string; readonly camera_id: CameraId }>`
           UPDATE camera_stream SET status = seen.status, reason = seen.reason, codec = coalesce(seen.codec, camera_stream.codec),
             width = coalesce(seen.width, camera_stream.width), height = coalesce(seen.height, camera_stream.height),
