@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { judge } from "./capture-checker.ts"
-import { assignment, FakeCamera, parametersOf, recordingId, streamId } from "./capture-harness.ts"
+import { assignment, type FakeCamera, parametersOf, recordingId, streamId } from "./capture-harness.ts"
 import { always, begin, causes, setup, spans } from "./capture-scene.ts"
 
 describe("capture", () => {
