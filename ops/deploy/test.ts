@@ -2,10 +2,12 @@
  * `npm test`: what the tests need, the check, the rings; the closing line counts them. Fails if any part fails.
  * Arguments go to vitest (`npm test -- test/record.test.ts`), and the check is left out then.
  */
+import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { buildDashboard } from "../dashboard.ts"
 import { installTestPackages } from "./test-packages.ts"
 
 interface Assertion {
@@ -23,6 +25,8 @@ const selection = process.argv.slice(2)
 const node = (script: string): boolean => spawnSync(process.execPath, [script], { stdio: "inherit" }).status === 0
 
 installTestPackages()
+// Once, and before anybody looks at it: nodes that start side by side would each build it under the others' browsers.
+await Effect.runPromise(buildDashboard)
 const checked = selection.length > 0 || node("ops/lint/check.ts")
 
 const folder = mkdtempSync(join(tmpdir(), "nightjar-test-"))
