@@ -9,7 +9,7 @@ import { Deferred, Effect, Redacted } from "effect"
 import { random } from "./random.ts"
 import { mutate } from "./rtp-seeds.ts"
 import { footage, stage, token, until } from "./rtsp-server-fixtures.ts"
-import { rtspTalker, talkRequire } from "./talker.ts"
+import { rtspTalker, speak, talkRequire } from "./talker.ts"
 
 /** A packet whose payload tells its samples' positions. */
 const packet = (timestamp: number, length = frameSamples, type = 0): Buffer => {
@@ -136,14 +136,13 @@ describe("a camera that listens", () => {
       yield* Effect.scoped(Effect.gen(function*() {
         const channel = yield* openBackchannel(options(camera.url("main")))
         assert.strictEqual(channel.codec, "pcma")
-        // At once: it goes out in its own time, and no busy machine makes a part of it late.
-        for (let i = 0; i < 12; i++) channel.hear(packet(i * 160, 160, 8), 0, 172)
-        yield* until("all of it", () => camera.loudspeaker.heard.packets >= 12)
+        yield* speak(50, (i) => channel.hear(packet(i * 160, 160, 8), 0, 172))
+        yield* until("all of it", () => camera.loudspeaker.heard.packets >= 50)
         assert.strictEqual(channel.statistics().droppedPackets, 0)
       }))
       const { missing, payload, payloadTypes, steady } = camera.loudspeaker.heard
       assert.deepStrictEqual({ missing, payloadTypes, steady }, { missing: 0, payloadTypes: [8], steady: true })
-      assert.deepStrictEqual(payload.subarray(0, 1_920), samples(0, 1_920))
+      assert.deepStrictEqual(payload.subarray(0, 8_000), samples(0, 8_000))
       yield* until("a teardown", () => camera.report().requests["TEARDOWN"] === 1)
     }))
 
