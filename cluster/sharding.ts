@@ -21,6 +21,7 @@ import { RpcSerialization } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { NodeIdentity } from "./identity.ts"
+import * as MembersOf from "./members.ts"
 import { Outage } from "./outage.ts"
 import * as Owners from "./ownership.ts"
 import * as Storage from "./runner-storage.ts"
@@ -29,6 +30,10 @@ import * as Transport from "./socket.ts"
 export interface ClusterOptions extends Transport.TransportOptions {
   /** Name of the node for people. */
   readonly name: string
+  /** Version of the program, which other members see. */
+  readonly version?: string
+  /** Where this node's HTTP is, which other members see; left out by a node without. */
+  readonly reach?: MembersOf.OwnReach
   /** Overrides of {@link timing}, for tests. */
   readonly timing?: Partial<ShardingConfig.ShardingConfig["Service"]>
 }
@@ -89,7 +94,7 @@ const layerOwnership = (options: ClusterOptions) =>
 
 /** The engine of this node. Built when the database is there; once built it lives through outages of it. */
 export const layer = (options: ClusterOptions): Layer.Layer<
-  Sharding.Sharding | Runners.Runners | MessageStorage.MessageStorage | Owners.Ownership,
+  Sharding.Sharding | Runners.Runners | MessageStorage.MessageStorage | Owners.Ownership | MembersOf.Members,
   Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot,
   SqlClient.SqlClient | NodeIdentity
 > => {
@@ -100,6 +105,7 @@ export const layer = (options: ClusterOptions): Layer.Layer<
     Layer.provideMerge(layerMessages),
     Layer.provide(Storage.layer),
     Layer.provide(Outage.layer),
+    Layer.provideMerge(MembersOf.layer({ version: options.version ?? null, reach: options.reach ?? null })),
     Layer.provideMerge(layerOwnership(options)),
     Layer.provide(layerConfig(options)),
     Layer.provide(Transport.layerServer(options)),

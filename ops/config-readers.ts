@@ -107,6 +107,12 @@ export const origins: Reader<ReadonlyArray<string>> = (text) => {
     Result.fail(`expected origins such as https://wall.example.org, separated by commas; ${wrong} is none`)
 }
 
+/** One, or none. */
+export const origin: Reader<string> = (text) =>
+  text === "" || (/^https?:\/\//.test(text) && URL.parse(text)?.origin === text) ?
+    Result.succeed(text) :
+    Result.fail("expected http://host:port or https://host:port")
+
 export const anything: Reader<string> = (text) => Result.succeed(text)
 
 const list = (text: string): ReadonlyArray<string> =>

@@ -29,6 +29,7 @@ import {
   masterKey,
   networks,
   optionalPath,
+  origin,
   origins,
   portRange,
   postgresUrl,
@@ -64,6 +65,12 @@ const settings = {
     "8080",
     integer(0, 65_535, ""),
     "Port of the HTTP server; 0 takes a free one",
+  ),
+  httpAdvertise: setting(
+    "NIGHTJAR_HTTP_ADVERTISE",
+    "",
+    origin,
+    "Where other nodes and their viewers reach the HTTP server; from NIGHTJAR_HTTP_HOST and NIGHTJAR_HTTP_PORT if empty",
   ),
   tls: setting(
     "NIGHTJAR_TLS",

@@ -13,6 +13,7 @@
  */
 import { Late } from "#actors/protocol/late.ts"
 import * as Identity from "#cluster/identity.ts"
+import type { Members } from "#cluster/members.ts"
 import type { Ownership } from "#cluster/ownership.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
@@ -42,6 +43,7 @@ export type ControlBase =
   | Runners.Runners
   | MessageStorage.MessageStorage
   | Ownership
+  | Members
 
 export interface NodeParts<Recorder, RecorderError, Control, ControlError, Http, HttpError> {
   readonly recorder: Layer.Layer<Recorder, RecorderError, NodeBase>

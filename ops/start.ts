@@ -74,6 +74,7 @@ import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
 import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
+import type { HttpReach, OwnReach } from "#cluster/members.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
@@ -102,6 +103,7 @@ import { auditHealth, captureHealth, storageHealth } from "./health.ts"
 import * as Hardware from "./host/hardware.ts"
 import { servingCertificate } from "./host/tls.ts"
 import * as Node from "./node.ts"
+import { tellReach } from "./reach.ts"
 import * as Rtsp from "./rtsp.ts"
 import * as Telemetry from "./telemetry.ts"
 import { version } from "./version.ts"
@@ -282,13 +284,13 @@ const certificate = Effect.fnUntraced(function*(settings: Settings) {
 })
 
 /** (b) what serves from the first second. */
-const http = (settings: Settings) => {
+const http = (settings: Settings, reach: OwnReach) => {
   const health = Layer.unwrap(
     Effect.map(NodeIdentity, ({ nodeId }) =>
       healthLayer({ version: "1", releaseId: version, serviceId: nodeId, description: settings.nodeName })),
   )
   const server = (tls: CertificateSource | null) =>
-    serverLayer({
+    Layer.effectDiscard(tellReach(settings, reach, tls)).pipe(Layer.provideMerge(serverLayer({
       host: settings.httpHost,
       port: settings.httpPort,
       tls,
@@ -298,7 +300,7 @@ const http = (settings: Settings) => {
       graceMs,
       requestTimeoutMs: settings.requestTimeoutMs,
       maxBodyBytes: settings.maxBodyBytes,
-    })
+    })))
   const served = Layer.unwrap(Effect.map(servesTls(settings) ? certificate(settings) : Effect.succeed(null), server))
   return served.pipe(
     Layer.provideMerge(reporters),
@@ -319,16 +321,26 @@ const ready = (settings: Settings) =>
     )
   })
 
+const nodeOf = (settings: Settings, reach: OwnReach) =>
+  Node.layer({
+    dataFolder: settings.dataDir,
+    name: settings.nodeName,
+    masterKey: settings.masterKey,
+    databaseUrl: settings.databaseUrl,
+    cluster: {
+      host: settings.clusterHost,
+      port: settings.clusterPort,
+      allowPublic: settings.clusterPublic,
+      version,
+      reach,
+    },
+  }, { recorder: recorder(settings), control: control(settings), http: http(settings, reach) })
+
 /** The whole node. */
 export const nodeLayer = (settings: Settings) =>
   Layer.effectDiscard(ready(settings)).pipe(
-    Layer.provideMerge(Node.layer({
-      dataFolder: settings.dataDir,
-      name: settings.nodeName,
-      masterKey: settings.masterKey,
-      databaseUrl: settings.databaseUrl,
-      cluster: { host: settings.clusterHost, port: settings.clusterPort, allowPublic: settings.clusterPublic },
-    }, { recorder: recorder(settings), control: control(settings), http: http(settings) })),
+    Layer.provideMerge(Layer.unwrap(Effect.map(SubscriptionRef.make<HttpReach | null>(null), (reach) =>
+      nodeOf(settings, reach)))),
     Layer.provide(NodeFileSystem.layer),
   )
 

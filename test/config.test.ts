@@ -1,5 +1,6 @@
 /** Settings: defaults, one clear line for a bad value, secrets never shown. */
 import { BadSetting, describeSettings, readSettings } from "#ops/config.ts"
+import { advertisedUrl } from "#ops/reach.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 
@@ -18,6 +19,7 @@ describe("settings", () => {
   it.effect.each<readonly [string, string]>([
     ["NIGHTJAR_HTTP_PORT", "80 80"],
     ["NIGHTJAR_HTTP_PORT", "65536"],
+    ["NIGHTJAR_HTTP_ADVERTISE", "https://sekrit/path"],
     ["NIGHTJAR_LOG_LEVEL", "loud"],
     ["NIGHTJAR_DATABASE_URL", "mysql://somewhere/sekrit"],
     ["NIGHTJAR_MASTER_KEY", "sekrit"],
@@ -37,6 +39,24 @@ describe("settings", () => {
       assert.isTrue(error.message.startsWith(`${name}: `))
       assert.notInclude(error.message, "sekrit")
       assert.notInclude(error.message, "\n")
+    }))
+
+  it.effect("tell other nodes an address that they can reach", () =>
+    Effect.gen(function*() {
+      const told = (environment: Record<string, string>, local: ReadonlyArray<string> = ["192.0.2.7"]) =>
+        Effect.map(readSettings(environment), (settings) => advertisedUrl(settings, 8443, local))
+      assert.strictEqual(yield* told({}), "http://127.0.0.1:8443")
+      assert.strictEqual(yield* told({ NIGHTJAR_HTTP_HOST: "192.0.2.1" }), "https://192.0.2.1:8443")
+      assert.strictEqual(
+        yield* told({ NIGHTJAR_HTTP_HOST: "2001:db8::1", NIGHTJAR_TLS: "off" }),
+        "http://[2001:db8::1]:8443",
+      )
+      assert.strictEqual(yield* told({ NIGHTJAR_HTTP_HOST: "0.0.0.0" }), "https://192.0.2.7:8443")
+      assert.strictEqual(yield* told({ NIGHTJAR_HTTP_HOST: "::" }, []), "https://127.0.0.1:8443")
+      const inCluster = { NIGHTJAR_HTTP_HOST: "0.0.0.0", NIGHTJAR_CLUSTER_HOST: "10.0.0.5" }
+      assert.strictEqual(yield* told(inCluster), "https://10.0.0.5:8443")
+      const advertised = "https://nvr.example.org"
+      assert.strictEqual(yield* told({ ...inCluster, NIGHTJAR_HTTP_ADVERTISE: advertised }), advertised)
     }))
 
   it.effect("read several folders with floors", () =>

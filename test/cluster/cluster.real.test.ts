@@ -1,4 +1,5 @@
 /** Nodes as processes on a real PostgreSQL: first start, takeover after a kill, an outage of the database, a late database. */
+import type { Member } from "#cluster/members.ts"
 import type { Owner } from "#cluster/ownership.ts"
 import { parsePidFile } from "#ops/host/postgres-process.ts"
 import { EmbeddedPostgres, layer as layerPostgres } from "#ops/host/postgres.ts"
@@ -67,6 +68,9 @@ const answering = (node: ProbeNode, id: string, nodeId?: string) =>
 const owners = (node: ProbeNode) =>
   Effect.map(node.ask({ owners: true }), ({ value }) => (value as ReadonlyArray<Owner> | undefined) ?? [])
 
+const members = (node: ProbeNode) =>
+  Effect.map(node.ask({ members: true }), ({ value }) => (value as ReadonlyArray<Member> | undefined) ?? [])
+
 const [n00, n01] = slots as [typeof slots[number], typeof slots[number]]
 
 it.live("a node alone: its embedded database, its slot, its entity; SIGTERM ends it cleanly", () =>
@@ -107,6 +111,17 @@ it.live("two nodes: each reaches the other's entities; after a kill the other ta
     const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, name: "b" })
     const ofB = yield* answering(b, entityId(n01, "y"))
     expect(ofB.nodeId).not.toBe(ofA.nodeId)
+    for (const node of [a, b]) {
+      const both = yield* eventually(
+        "both members",
+        members(node),
+        (all) => all.every(({ http }) => http !== null) && all[1] !== undefined,
+      )
+      expect(both).toMatchObject([
+        { nodeId: ofA.nodeId, slot: n00, name: "a", version: "probe", http: { address: "http://a", tlsPin: null } },
+        { nodeId: ofB.nodeId, slot: n01, name: "b", version: "probe", http: { address: "http://b", tlsPin: null } },
+      ])
+    }
     expect((yield* answering(b, entityId(n00, "x"))).boot).toBe(ofA.boot)
     expect((yield* answering(a, entityId(n01, "y"))).boot).toBe(ofB.boot)
     expect((yield* b.ask({ write: { slot: n00, epoch: 1 } })).value).toBe("written")

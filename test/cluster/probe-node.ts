@@ -3,18 +3,19 @@
  * lines on standard input. The first argument is its options as JSON.
  *
  * `{ id, ask: entityId }`, `{ id, move: { slot, nodeId, epoch } }`, `{ id, write: { slot, epoch } }`, `{ id, owners: true }`,
- * `{ id, self: true }` → `{ id, value }` or `{ id, error }`
+ * `{ id, members: true }`, `{ id, self: true }` → `{ id, value }` or `{ id, error }`
  */
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import { fenced } from "#actors/store/fence.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { type HttpReach, type Member, Members } from "#cluster/members.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { layer } from "#ops/node.ts"
 import { NodeId } from "#schema/common.ts"
 import { shardGroupOf, Slot } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Schema, SubscriptionRef } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { SqlClient } from "effect/sql"
@@ -48,6 +49,7 @@ type Late503<A> = Effect.Effect<A, DependencyUnavailable>
 class Probes extends Context.Service<Probes, {
   readonly ask: (entityId: string) => Late503<typeof Answer.Type>
   readonly owners: () => Late503<ReadonlyArray<Owner>>
+  readonly members: () => Late503<ReadonlyArray<Member>>
   readonly move: (slot: string, nodeId: string, epoch: number) => Late503<unknown>
   readonly write: (slot: string, epoch: number) => Late503<unknown>
 }>()("test/Probes") {}
@@ -59,10 +61,12 @@ const ProbesLive = Layer.effect(
   Effect.gen(function*() {
     const client = yield* Probe.client
     const ownership = yield* Ownership
+    const members = yield* Members
     const sql = yield* SqlClient.SqlClient
     return Probes.of({
       ask: (entityId) => client(entityId).Who().pipe(Effect.timeout("10 seconds"), Effect.mapError(databaseAway)),
       owners: () => ownership.owners,
+      members: () => members.list,
       move: (slot, nodeId, epoch) =>
         ownership.move(Slot.make(slot), NodeId.make(nodeId), epoch).pipe(
           Effect.catchTags({ SqlError: databaseAway, StaleEpoch: (stale) => Effect.succeed({ stale: stale.inForce }) }),
@@ -81,6 +85,7 @@ interface Request {
   readonly id: number
   readonly ask?: string
   readonly owners?: true
+  readonly members?: true
   readonly self?: true
   readonly move?: { readonly slot: string; readonly nodeId: string; readonly epoch: number }
   readonly write?: { readonly slot: string; readonly epoch: number }
@@ -96,6 +101,7 @@ const Lines = Layer.effectDiscard(Effect.gen(function*() {
     if (request.move !== undefined) return probes.move(request.move.slot, request.move.nodeId, request.move.epoch)
     if (request.write !== undefined) return probes.write(request.write.slot, request.write.epoch)
     if (request.self === true) return Effect.map(late.present, (present) => ({ nodeId, present }))
+    if (request.members === true) return probes.members()
     return probes.owners()
   }
   const context = yield* Effect.context<never>()
@@ -121,12 +127,16 @@ const Lines = Layer.effectDiscard(Effect.gen(function*() {
   )
 })).pipe(Layer.provide(lateLayer(Probes)))
 
+const reach = Effect.runSync(
+  SubscriptionRef.make<HttpReach | null>({ address: `http://${options.name}`, tlsPin: null }),
+)
+
 layer({
   dataFolder: options.dataFolder,
   name: options.name,
   masterKey: null,
   databaseUrl: options.databaseUrl === null ? null : Redacted.make(options.databaseUrl),
-  cluster: { host: "127.0.0.1", port: 0, allowPublic: false },
+  cluster: { host: "127.0.0.1", port: 0, allowPublic: false, version: "probe", reach },
 }, {
   recorder: Layer.empty,
   control: ProbesLive.pipe(Layer.provideMerge(ProbeEntity)),
