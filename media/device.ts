@@ -40,6 +40,8 @@ export interface DeviceOptions {
   readonly password: Redacted.Redacted | null
   /** Longest wait for one answer, connecting included, in milliseconds. */
   readonly requestTimeoutMs: number
+  /** Services that are left alone although the device names them, as if it did not. */
+  readonly without?: ReadonlyArray<"media" | "media2">
 }
 
 type Answer<A, E = never> = Effect.Effect<A, E | DeviceError>

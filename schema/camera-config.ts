@@ -179,11 +179,14 @@ export const AudioSource = Schema.Struct({
 }).annotate({ identifier: "AudioSource" })
 export type AudioSource = typeof AudioSource.Type
 
-/** `tt:FocusMove`, on the device's own scales. */
+/** A focus that moves on is stopped after so long, in milliseconds, unless it is told again. */
+export const focusMoveMs = 2_000
+const FocusTime = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 10_000 }))
+/** `tt:FocusMove`, on the device's own scales. `timeoutMs`: {@link focusMoveMs}, if left out. */
 export const FocusMove = Schema.Union([
   Schema.Struct({ mode: Schema.Literal("absolute"), position: Schema.Finite, speed: opt(Schema.Finite) }),
   Schema.Struct({ mode: Schema.Literal("relative"), distance: Schema.Finite, speed: opt(Schema.Finite) }),
-  Schema.Struct({ mode: Schema.Literal("continuous"), speed: Schema.Finite }),
+  Schema.Struct({ mode: Schema.Literal("continuous"), speed: Schema.Finite, timeoutMs: opt(FocusTime) }),
 ]).annotate({ identifier: "FocusMove" })
 export type FocusMove = typeof FocusMove.Type
 

@@ -24,6 +24,29 @@ export interface CapabilitySet {
   readonly by: string
 }
 
+/** As it is set of a camera (`channelId` null) or of one of its channels. */
+export type CapabilitySetOf = CapabilitySet & { readonly channelId: string | null }
+
+/**
+ * What nothing of a camera may be asked for, with who set that: it counts as lacking in each of its channels.
+ * `channels`: ids of all of them.
+ */
+export const lacking = (
+  sets: ReadonlyArray<CapabilitySetOf>,
+  channels: ReadonlyArray<string>,
+): ReadonlyMap<Capability["name"], string> => {
+  const counts = (name: Capability["name"], channelId: string | null) =>
+    sets.find((one) => one.name === name && one.channelId === channelId) ??
+      sets.find((one) => one.name === name && one.channelId === null)
+  const lacks = new Map<Capability["name"], string>()
+  for (const name of new Set(sets.map((one) => one.name))) {
+    const parts = (channels.length === 0 ? [null] : channels).map((channel) => counts(name, channel))
+    const [first] = parts
+    if (first !== undefined && parts.every((one) => one?.supported === "no")) lacks.set(name, first.by)
+  }
+  return lacks
+}
+
 /** `told` with what was set in its place; the later of `sets` wins. */
 export const overridden = (
   told: ReadonlyArray<Capability>,

@@ -24,7 +24,8 @@ interface Asked {
 
 /** One camera with its handlers; `moving` is whose move it carries out. */
 const camera = Effect.gen(function*() {
-  const state = { moving: false, stops: 0, fails: null as "unsupported" | "away" | null }
+  const focusing = new Set<string>()
+  const state = { moving: false, stops: 0, focusing, fails: null as "unsupported" | "away" | null }
   const ended = new Set<string>()
   const endings = new Map(people.map(({ sessionId }) => [sessionId, Deferred.makeUnsafe<void>()]))
   const told = (work: () => void) =>
@@ -52,8 +53,12 @@ const camera = Effect.gen(function*() {
     setPreset: () => Effect.as(told(() => {}), "preset"),
     status: () => Effect.succeed({ pan: null, tilt: null, zoom: null, moving: state.moving, error: "" }),
   }
+  const config = {
+    moveFocus: (source: string) => told(() => focusing.add(source)),
+    stopFocus: (source: string) => told(() => focusing.delete(source)),
+  }
   const scope = yield* Scope.make()
-  const handlers = yield* makePtzHandlers((_operation, work) => work({ ptz } as unknown as Device), {
+  const handlers = yield* makePtzHandlers((_operation, work) => work({ ptz, config } as unknown as Device), {
     hasEnded: (id) => Effect.sync(() => ended.has(id)),
     untilEnded: (id) => Deferred.await(endings.get(id)!),
   }, { holdMs: idleMs, limit: "12 seconds" }).pipe(Effect.provideService(Scope.Scope, scope))
@@ -70,6 +75,13 @@ const camera = Effect.gen(function*() {
         return Deferred.succeed(endings.get(by.sessionId)!, undefined)
       }),
     move: (by: PtzUser, timeoutMs: number) => ask("MoveContinuous", { by, timeoutMs }),
+    focus: (by: PtzUser, source: string, timeoutMs?: number) =>
+      ask("MoveFocus", {
+        by,
+        source,
+        move: { mode: "continuous", speed: 1, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
+      }),
+    stopFocus: (by: PtzUser, source: string) => ask("StopFocus", { by, source }),
     tell: (name: "StopMoving" | "GotoHome" | "SetPreset", by: PtzUser) => ask(name, { by }),
     holder: Effect.map(
       ask("Status", {}),
@@ -152,6 +164,33 @@ it.effect("the end of a session stops its move and frees the camera", () =>
     assert.isFalse(one.state.moving)
     assert.isNull(yield* one.holder)
     assert.strictEqual(yield* outcome(one.move(people[0], 100)), "done")
+  }))
+
+it.effect("focus belongs to whoever moves the camera, and is stopped beside its moves", () =>
+  Effect.gen(function*() {
+    const one = yield* camera
+    const focusing = () => [...one.state.focusing]
+    yield* one.move(people[2], 9_000)
+    assert.strictEqual(yield* outcome(one.focus(people[1], "a")), "PtzHeld")
+    assert.strictEqual(yield* outcome(one.stopFocus(people[1], "a")), "PtzHeld")
+    assert.strictEqual(yield* outcome(one.focus(people[2], "a")), "done")
+    yield* TestClock.adjust(1_999)
+    assert.deepStrictEqual(focusing(), ["a"])
+    yield* TestClock.adjust(1)
+    assert.deepStrictEqual([focusing(), one.state.moving], [[], true], "the camera goes on")
+    assert.strictEqual(yield* outcome(one.focus(people[3], "a", 10_000)), "done", "a higher priority takes it")
+    assert.strictEqual(yield* one.holder, "user4")
+    assert.strictEqual(yield* outcome(one.focus(people[3], "b", 10_000)), "done")
+    assert.deepStrictEqual(focusing(), ["b"], "one source at a time")
+    yield* one.end(people[3])
+    yield* TestClock.adjust(1)
+    assert.deepStrictEqual([focusing(), yield* one.holder], [[], null])
+    yield* one.focus(people[0], "a", 10_000)
+    yield* one.stopFocus(people[0], "a")
+    assert.deepStrictEqual(focusing(), [])
+    yield* one.focus(people[0], "a", 10_000)
+    yield* one.close
+    assert.deepStrictEqual(focusing(), [], "the entity left the node")
   }))
 
 it.effect("a stop that does not arrive is sent again", () =>

@@ -156,14 +156,27 @@ const offers = (api: Api, path: string) =>
     const claimed = yield* ptzOf(path)
     assert.deepStrictEqual((yield* set(path, "no")).body, { name: "ptz", supported: "no", evidence: "set by admin" })
     assert.deepStrictEqual(yield* ptzOf(own), { name: "ptz", supported: "no", evidence: "set by admin" })
+    const pan = api.post(`${path}/ptz/move/relative`, { translation: { pan: 0.1 } })
+    const refused = yield* pan
+    assert.deepStrictEqual([refused.status, refused.body["code"]], [501, "onvif_operation_unsupported"])
+    assert.include(refused.body["detail"], `admin set that it has no "ptz"`)
+    assert.strictEqual((yield* api.get(`${path}/ptz/presets`)).status, 501)
     assert.strictEqual((yield* set(own, "yes")).status, 200)
     assert.deepInclude(yield* ptzOf(own), { supported: "yes", evidence: "set by admin" })
+    assert.strictEqual((yield* pan).status, 204, "its channel has it")
     assert.deepInclude(yield* ptzOf(path), { supported: "no" })
     assert.strictEqual((yield* set(own, "asTold")).status, 200)
     assert.strictEqual((yield* set(path, "asTold")).status, 200)
     assert.deepStrictEqual(yield* ptzOf(path), claimed)
     assert.deepStrictEqual(yield* ptzOf(own), claimed)
     assert.strictEqual((yield* api.put(`${path}/capabilities`, { name: "flight", supported: "yes" })).status, 400)
+    const asked = { imaging: "config/imaging/source-1", audio: "config/audio/encoder", snapshot: "snapshot-uri" }
+    for (const [name, of] of Object.entries(asked)) {
+      for (const [supported, status] of [["no", 501], ["asTold", 200]] as const) {
+        yield* api.put(`${path}/capabilities`, { name, supported })
+        assert.strictEqual((yield* api.get(`${path}/${of}`)).status, status, `${name}: ${supported}`)
+      }
+    }
 
     const channels = `${path}/channels/discover`
     const streams = `${own}/streams/discover`
@@ -214,6 +227,8 @@ const holding = (admin: Api, base: string, path: string, device: SimulatedDevice
     const move = { velocity: { pan: 1 }, timeoutMs: 10_000 }
     assert.strictEqual((yield* admin.post(`${ptz}/stop`, {})).status, 204)
     const refused = yield* operator.post(`${ptz}/move/continuous`, move)
+    const focus = yield* operator.post(`${path}/config/imaging/source-1/focus/move`, { mode: "continuous", speed: 1 })
+    assert.deepStrictEqual([focus.status, focus.body["code"]], [409, "ptz_held"])
     assert.deepInclude(refused.body, { status: 409, code: "ptz_held", username: "admin", priority: 100 })
     assert.isTrue(Date.parse(String(refused.body["until"])) <= Date.now() + 10_000)
     assert.strictEqual((yield* operator.get(`${ptz}/status`)).status, 200)

@@ -9,7 +9,6 @@ import type { CameraStore } from "#actors/store/camera.ts"
 import type {
   AudioEncoderChange,
   FactoryResetMode,
-  FocusMove,
   NetworkChange,
   OsdChange,
   OsdCreate,
@@ -52,10 +51,6 @@ const pictures = (on: OnDevice) => ({
   VideoSources: () => on("video sources", ({ config }) => config.videoSources),
   SetVideoSource: ({ payload: { change, token } }: Payload<Token & { readonly change: VideoSourceChange }>) =>
     on("video sources", ({ config }) => config.setVideoSource(token, change)),
-  MoveFocus: ({ payload: { move, source } }: Payload<{ readonly source: string; readonly move: FocusMove }>) =>
-    on("focus", ({ config }) => config.moveFocus(source, move)),
-  StopFocus: ({ payload }: Payload<{ readonly source: string }>) =>
-    on("focus", ({ config }) => config.stopFocus(payload.source)),
   Snapshot: ({ payload }: Payload<{ readonly profile: string | null }>) =>
     on("a snapshot", (device) =>
       Effect.gen(function*() {

@@ -22,7 +22,7 @@ import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
 import { configHandlers } from "./camera-config.ts"
-import { doorOf, requestTimeoutMs } from "./camera-connect.ts"
+import { type DeviceOperation, doorOf, requestTimeoutMs } from "./camera-connect.ts"
 import { makePictures } from "./camera-picture.ts"
 import { makePtzHandlers, type OnDevice } from "./camera-ptz.ts"
 
@@ -49,7 +49,7 @@ const makeConnection = Effect.gen(function*() {
   const connecting = yield* Semaphore.make(1)
   let held: Held | null = null
 
-  const device = Effect.fnUntraced(function*(operation: string) {
+  const device = Effect.fnUntraced(function*(operation: DeviceOperation) {
     const { driver, key, options } = yield* doorOf({ store, vault, drivers }, id, operation)
     if (held !== null && held.key === key) return held.device
     const made = yield* driver.connect(yield* options(requestTimeoutMs))

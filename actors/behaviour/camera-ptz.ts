@@ -1,27 +1,30 @@
 /**
- * The part of the entity `CameraDevice` that moves the camera.
+ * The part of the entity `CameraDevice` that moves the camera and its focus.
  *
  * Invariants
- * 1. What moves the camera, or changes what it would move to, is carried out for its holder alone ({@link PtzHold}), one command
+ * 1. What moves the camera or its focus, or changes what it would move to, is carried out for its holder alone ({@link PtzHold}), one command
  *    after the other; whoever lost the camera while he waited is refused.
  * 2. A continuous move that is not repeated in time is stopped by this node, whether the camera minds its `Timeout` or not; so is
  *    one whose session ended, and one that is under way when the entity leaves the node.
  * 3. A command that failed gives nobody the camera.
+ * 4. The camera and its focus move side by side; each is watched by itself. One source's focus moves at a time.
  */
 import type { AccessTokens } from "#actors/protocol/auth.ts"
-import type { ptzMessages } from "#actors/protocol/camera-ptz.ts"
+import type { focusMessages, ptzMessages } from "#actors/protocol/camera-ptz.ts"
 import type { Device } from "#media/device.ts"
+import { type FocusMove, focusMoveMs } from "#schema/camera-config.ts"
 import { CameraUnreachable, type DeviceError } from "#schema/camera-device.ts"
 import { PtzHeld, type PtzReset, type PtzUser } from "#schema/camera-ptz.ts"
 import type { CameraNotFound } from "#schema/camera.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { Clock, Duration, Effect, FiberHandle, Schedule, Semaphore } from "effect"
 import type { Entity } from "effect/cluster"
+import type { DeviceOperation } from "./camera-connect.ts"
 import { PtzHold } from "./camera-hold.ts"
 
 /** Does something with the device, connected if need be. `operation` is what a camera that cannot be asked is told to lack. */
 export type OnDevice = <A, E extends { readonly _tag: string }>(
-  operation: string,
+  operation: DeviceOperation,
   work: (device: Device) => Effect.Effect<A, E>,
 ) => Effect.Effect<A, E | DeviceError | CameraNotFound | DependencyUnavailable>
 
@@ -40,10 +43,16 @@ const lastStop = Duration.seconds(2)
 
 /** A continuous move that this node watches. */
 interface Move {
-  readonly profile: string | null
+  /** Profile or video source that moves. */
+  readonly of: string | null
   readonly sessionId: string
   readonly timeoutMs: number
 }
+
+/** How a camera, or its focus, is told to stand still. */
+type Halt = (device: Device, of: string | null) => Effect.Effect<void, DeviceError>
+const haltPtz: Halt = ({ ptz }, profile) => ptz.stop(profile)
+const haltFocus: Halt = ({ config }, source) => source === null ? Effect.void : config.stopFocus(source)
 
 const resetting = (profile: string | null, forget: PtzReset) =>
   Effect.fnUntraced(function*({ ptz, tours }: Device) {
@@ -59,12 +68,12 @@ const resetting = (profile: string | null, forget: PtzReset) =>
 type Sessions = Pick<AccessTokens["Service"], "hasEnded" | "untilEnded">
 
 /** Sends the stop that an operator who has gone does not send. */
-const makeWatch = Effect.fnUntraced(function*(on: OnDevice, turn: Semaphore.Semaphore, sessions: Sessions) {
+const makeWatch = Effect.fnUntraced(function*(on: OnDevice, turn: Semaphore.Semaphore, sessions: Sessions, halt: Halt) {
   let move: Move | null = null
   const stop = (mine: Move) =>
     Effect.suspend(() =>
       move === mine ?
-        Effect.map(on("moving", ({ ptz }) => ptz.stop(mine.profile)), () => {
+        Effect.map(on("standing still", (device) => halt(device, mine.of)), () => {
           if (move === mine) move = null
         }) :
         Effect.void
@@ -95,16 +104,21 @@ const makeWatch = Effect.fnUntraced(function*(on: OnDevice, turn: Semaphore.Sema
   }
 })
 
+type Watch = Effect.Success<ReturnType<typeof makeWatch>>
+
 /** What a command does to the camera besides itself. */
 interface Effects {
   /** How it moves then; left out: as before. */
   readonly move?: Move | null
+  /** What moves, where it is not the camera itself. */
+  readonly watch?: Watch
 }
 
 const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Sessions, options: MovingOptions) {
   const hold = new PtzHold(options.holdMs)
   const turn = yield* Semaphore.make(1)
-  const watch = yield* makeWatch(on, turn, sessions)
+  const movement = yield* makeWatch(on, turn, sessions, haltPtz)
+  const focus = yield* makeWatch(on, turn, sessions, haltFocus)
 
   const holder = Effect.gen(function*() {
     const held = hold.holder(yield* Clock.currentTimeMillis)
@@ -121,9 +135,9 @@ const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Session
   })
   const command = <A, E extends { readonly _tag: string }>(
     by: PtzUser,
-    operation: string,
-    work: (device: Device) => Effect.Effect<A, E>,
-    { move }: Effects = {},
+    operation: DeviceOperation,
+    work: (device: Device, before: Move | null) => Effect.Effect<A, E>,
+    { move, watch = movement }: Effects = {},
   ) =>
     Effect.gen(function*() {
       const busyMs = move === undefined ? null : move?.timeoutMs ?? 0
@@ -135,7 +149,7 @@ const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Session
         const before = watch.current()
         // A move is watched before it is told: its answer may be lost. What ends one counts once it was carried out.
         if (move !== undefined && move !== null) yield* watch.set(move)
-        const done = yield* on(operation, work).pipe(
+        const done = yield* on(operation, (device) => work(device, before)).pipe(
           Effect.tapError((error) => error._tag === "CameraUnreachable" ? Effect.void : watch.set(before)),
         )
         if (move === null) yield* watch.set(null)
@@ -149,17 +163,39 @@ const makeCommands = Effect.fnUntraced(function*(on: OnDevice, sessions: Session
         Effect.tapError(() => Effect.sync(() => hold.undo(by.userId, before))),
       )
     })
-  return { command, holder }
+  return { command, focus, holder }
+})
+
+type Commands = Effect.Success<ReturnType<typeof makeCommands>>
+
+const focusHandlers = ({ command, focus }: Commands) => ({
+  MoveFocus: ({ payload: { by, move, source } }: {
+    readonly payload: { readonly by: PtzUser; readonly source: string; readonly move: FocusMove }
+  }) =>
+    command(by, "focus", (device, before) =>
+      Effect.gen(function*() {
+        if (before !== null && before.of !== source) yield* haltFocus(device, before.of)
+        yield* device.config.moveFocus(source, move)
+      }), {
+      watch: focus,
+      move: move.mode === "continuous" ?
+        { of: source, sessionId: by.sessionId, timeoutMs: move.timeoutMs ?? focusMoveMs } :
+        null,
+    }),
+  StopFocus: ({ payload: { by, source } }: { readonly payload: { readonly by: PtzUser; readonly source: string } }) =>
+    command(by, "focus", ({ config }) => config.stopFocus(source), { watch: focus, move: null }),
 })
 
 /** Handlers of one camera's messages about PTZ. */
 export const makePtzHandlers = Effect.fnUntraced(function*(on: OnDevice, sessions: Sessions, options: MovingOptions) {
-  const { command, holder } = yield* makeCommands(on, sessions, options)
+  const commands = yield* makeCommands(on, sessions, options)
+  const { command, holder } = commands
   const still = { move: null }
   return {
+    ...focusHandlers(commands),
     MoveContinuous: ({ payload: { by, profile, speed, timeoutMs } }) =>
       command(by, "moving", ({ ptz }) => ptz.moveContinuous(profile, speed, timeoutMs), {
-        move: { profile, sessionId: by.sessionId, timeoutMs },
+        move: { of: profile, sessionId: by.sessionId, timeoutMs },
       }),
     MoveAbsolute: ({ payload: { by, position, profile, speed } }) =>
       command(by, "moving", ({ ptz }) => ptz.moveAbsolute(profile, position, speed), still),
@@ -195,5 +231,5 @@ export const makePtzHandlers = Effect.fnUntraced(function*(on: OnDevice, session
       command(by, "tours", ({ tours }) => tours.removeTour(profile, token)),
     OperateTour: ({ payload: { by, operation, profile, token } }) =>
       command(by, "tours", ({ tours }) => tours.operateTour(profile, token, operation), still),
-  } satisfies Entity.HandlersFrom<(typeof ptzMessages)[number]>
+  } satisfies Entity.HandlersFrom<(typeof ptzMessages | typeof focusMessages)[number]>
 })

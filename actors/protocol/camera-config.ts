@@ -4,7 +4,6 @@ import {
   AudioEncoderChange,
   AudioSource,
   FactoryResetMode,
-  FocusMove,
   NetworkChange,
   NetworkChanged,
   NetworkInterface,
@@ -47,8 +46,6 @@ export const configMessages = [
     success: AudioEncoder,
     error: changeError,
   }),
-  Rpc.make("MoveFocus", { payload: { source: token, move: FocusMove }, error: changeError }),
-  Rpc.make("StopFocus", { payload: { source: token }, error }),
   Rpc.make("NetworkInterfaces", { success: Schema.Array(NetworkInterface), error }),
   Rpc.make("SetNetworkInterface", {
     payload: { token, change: NetworkChange },

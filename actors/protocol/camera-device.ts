@@ -31,7 +31,7 @@ import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { configMessages } from "./camera-config.ts"
-import { ptzMessages } from "./camera-ptz.ts"
+import { focusMessages, ptzMessages } from "./camera-ptz.ts"
 
 const errors = [CameraNotFound, DependencyUnavailable, ...deviceErrors] as const
 const error = Schema.Union(errors)
@@ -61,6 +61,7 @@ export const CameraDeviceActor = Entity.make("CameraDevice", [
     error: Schema.Union([...errors, InvalidInput]),
   }),
   ...ptzMessages,
+  ...focusMessages,
   ...configMessages,
 ]).annotate(ClusterSchema.ShardGroup, shardGroupOf)
 

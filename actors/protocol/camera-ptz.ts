@@ -1,10 +1,11 @@
 /**
- * Moving a camera: the part of the entity `CameraDevice` that is about PTZ.
+ * Moving a camera: the part of the entity `CameraDevice` that is about PTZ and focus.
  *
  * Invariants
  * 1. What moves the camera names who asks for it: the entity lets one at a time.
  * 2. Message tags are a storage format: renaming one is a migration.
  */
+import { FocusMove } from "#schema/camera-config.ts"
 import { deviceErrors, PtzPreset, PtzVector } from "#schema/camera-device.ts"
 import {
   HeldPtzStatus,
@@ -19,7 +20,7 @@ import {
   TourOperation,
 } from "#schema/camera-ptz.ts"
 import { CameraNotFound } from "#schema/camera.ts"
-import { DependencyUnavailable } from "#schema/problem.ts"
+import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
 
@@ -61,4 +62,12 @@ export const ptzMessages = [
   Rpc.make("CreateTour", { payload: { by, profile, tour: NewPresetTour }, success: token, error: held }),
   Rpc.make("RemoveTour", { payload: { by, profile, token }, error: held }),
   Rpc.make("OperateTour", { payload: { by, profile, token, operation: TourOperation }, error: held }),
+] as const
+
+export const focusMessages = [
+  Rpc.make("MoveFocus", {
+    payload: { by, source: token, move: FocusMove },
+    error: Schema.Union([...errors, PtzHeld, InvalidInput]),
+  }),
+  Rpc.make("StopFocus", { payload: { by, source: token }, error: held }),
 ] as const

@@ -110,7 +110,12 @@ export const cameraReads = (sql: SqlClient.SqlClient) => {
     endpoint: (id: CameraId) =>
       answered(Effect.map(
         sql<EndpointRow>`
-          SELECT driver, host, port, username, sealed_password AS "sealedPassword" FROM camera WHERE id = ${id}`,
+          SELECT driver, host, port, username, sealed_password AS "sealedPassword",
+            ARRAY(SELECT id::text FROM camera_channel WHERE camera_id = camera.id) AS channels,
+            (SELECT coalesce(json_agg(json_build_object(
+              'name', name, 'supported', supported, 'by', set_by, 'channelId', channel_id)), '[]'::json)
+              FROM camera_capability WHERE camera_id = camera.id) AS capabilities
+          FROM camera WHERE id = ${id}`,
         ([row]) => row ?? null,
       )),
     secrets: (ids: ReadonlyArray<CameraId>) =>

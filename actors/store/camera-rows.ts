@@ -4,6 +4,7 @@
  * Invariants
  * 1. A stream that is switched off, by itself or by its channel or camera, is `disabled` whatever was last observed of it.
  */
+import type { CapabilitySetOf } from "#schema/camera-offer.ts"
 import {
   type Camera,
   type CameraStatus,
@@ -182,6 +183,10 @@ export interface EndpointRow {
   readonly port: number | null
   readonly username: string | null
   readonly sealedPassword: string | null
+  /** Ids of its channels. */
+  readonly channels: ReadonlyArray<string>
+  /** What administrators set of it and of its channels. */
+  readonly capabilities: ReadonlyArray<CapabilitySetOf>
 }
 
 /** Everything a capture of a stream needs to know, secrets sealed. */

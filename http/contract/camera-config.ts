@@ -21,6 +21,7 @@ import {
   VideoSourceChange,
 } from "#schema/camera-config.ts"
 import { deviceErrors, DeviceToken } from "#schema/camera-device.ts"
+import { PtzHeld } from "#schema/camera-ptz.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import { CameraId, Page } from "#schema/common.ts"
 import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
@@ -117,19 +118,20 @@ const onFocus = [
     headers,
     payload: FocusMove,
     success: HttpApiSchema.NoContent,
-    error: changeError,
+    error: problems(CameraNotFound, DependencyUnavailable, InvalidInput, PtzHeld, ...deviceErrors),
   }).annotateMerge(moves).annotateMerge(
     doc(
       "Move focus",
       "On the camera's own scales; checked against its move options first: 422 names what it allows, 501 where it has no such move. " +
-        "A `continuous` move goes on to the end of the range unless it is stopped.",
+        "A `continuous` move is stopped after `timeoutMs` (2000 if left out) or with the caller's session: whoever goes on moving " +
+        "repeats it. Focus belongs to whoever moves the camera: 409 `ptz_held` for everybody else.",
     ),
   ),
   HttpApiEndpoint.post("stopFocus", `${focus}/stop`, {
     params: focusParams,
     headers,
     success: HttpApiSchema.NoContent,
-    error,
+    error: problems(CameraNotFound, DependencyUnavailable, PtzHeld, ...deviceErrors),
   }).annotateMerge(moves).annotateMerge(doc("Stop focus")),
 ] as const
 

@@ -19,8 +19,9 @@ const ofChannel = { on: { kind: "channel", param: "channel_id" } } as const
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 const setting =
-  "`yes` and `no` stand above what the camera claims, with `set by <user>` as evidence, until `asTold`. `events: no` of a camera " +
-  "ends listening to it."
+  "`yes` and `no` stand above what the camera claims, with `set by <user>` as evidence, until `asTold`. A camera is not asked " +
+  "for what it has in none of its channels: 501 `onvif_operation_unsupported`. `events: no` of a camera ends listening to it, `media2: no` " +
+  "has it asked by Media1."
 const apply = Schema.Struct({ apply: Schema.optionalKey(Schema.Boolean) })
 const finding =
   "Asks the driver and tells for each whether it is `new`, `known`, `changed` or `gone`; with `apply` the new ones are `added`. " +

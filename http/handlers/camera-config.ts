@@ -6,6 +6,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraConfigGroup } from "../contract/camera-config.ts"
 import { createdAt, nightjar } from "../contract/conventions.ts"
+import { askAsCaller } from "./camera-ptz.ts"
 import { auditDetail } from "./http-audit.ts"
 
 const base = "/camera/api/v1/cameras"
@@ -24,6 +25,7 @@ export const CameraConfigHandlers = HttpApiBuilder.group(
   "cameraConfig",
   Effect.fnUntraced(function*(handlers) {
     const { ask, picture } = yield* CameraDevices
+    const askAs = askAsCaller(ask)
     return handlers
       .handle("osds", ({ params }) => Effect.map(ask(params.id, (camera) => camera.Osds()), whole))
       .handle("createOsd", ({ params: { id }, payload }) =>
@@ -54,11 +56,11 @@ export const CameraConfigHandlers = HttpApiBuilder.group(
       .handle(
         "moveFocus",
         ({ params: { id, video_source_token: source }, payload }) =>
-          ask(id, (camera) => camera.MoveFocus({ source, move: payload })),
+          askAs(id, (camera, by) => camera.MoveFocus({ by, source, move: payload })),
       )
       .handle(
         "stopFocus",
-        ({ params: { id, video_source_token: source } }) => ask(id, (camera) => camera.StopFocus({ source })),
+        ({ params: { id, video_source_token: source } }) => askAs(id, (camera, by) => camera.StopFocus({ by, source })),
       )
       .handle(
         "networkInterfaces",

@@ -29,13 +29,13 @@ export const setOsd = (id: CameraId, token: string, payload: OsdChange) =>
 export const deleteOsd = (id: CameraId, token: string) =>
   call((api) => api.cameraConfig.deleteOsd({ params: { id, token } }))
 
-/** Goes on until it is stopped, or to the end. */
-export const moveFocus = ({ id, token }: Source, speed: number) =>
+/** Ends by itself after `timeoutMs`. */
+export const moveFocus = ({ id, token }: Source, speed: number, timeoutMs: number) =>
   call((api) =>
     api.cameraConfig.moveFocus({
       params: { id, video_source_token: token },
       headers: {},
-      payload: { mode: "continuous", speed },
+      payload: { mode: "continuous", speed, timeoutMs },
     })
   )
 export const stopFocus = ({ id, token }: Source) =>

@@ -33,11 +33,11 @@ interface Named {
 }
 
 /** Where the services are: GetServices, or GetCapabilities on devices from before it. */
-const findServices = Effect.fnUntraced(function*(client: OnvifClient) {
+const findServices = Effect.fnUntraced(function*(client: OnvifClient, without: ReadonlyArray<ServiceName>) {
   const found = new Set<string>()
   const use = (service: ServiceName, address: string) => {
     const path = pathOf(address)
-    if (path === null) return
+    if (path === null || without.includes(service)) return
     client.setPath(service, path)
     found.add(service)
   }
@@ -140,7 +140,7 @@ const connect = Effect.fn("Onvif.connect")(function*(options: DeviceOptions): Ef
   const { offsetMs: clockOffsetMs } = yield* readClock(client)
   client.setClockOffset(clockOffsetMs)
   const told = yield* client.call({ service: "device", operation: "GetDeviceInformation", reply: informationShape })
-  const named = yield* findServices(client)
+  const named = yield* findServices(client, options.without ?? [])
   const { media, media2 } = yield* chooseMedia(client, options.host, named)
   return {
     information: {

@@ -63,7 +63,7 @@ describe("a camera that is held in motion", () => {
       new Promise<void>((resolve, reject) => {
         waiting.push({ resolve, reject })
       })
-    const motion = new Motion({
+    const motion = new Motion<Velocity>({
       move: (velocity, timeoutMs) => {
         assert.strictEqual(timeoutMs, moveMs)
         heard.push(velocity)

@@ -1,36 +1,29 @@
 /** Focus by hand: moves while a button is held. */
-import { useEffect, useRef, useState } from "react"
+import { useEffect, useMemo, useState } from "react"
 import { moveFocus, stopFocus } from "../api-camera-config.ts"
 import type { Source } from "../api-camera.ts"
 import { messageOf, tagOf } from "../api.ts"
+import { Motion } from "./camera-motion.ts"
 import { Problem } from "./notes.tsx"
 
 /** On the camera's own scale, which goes to 1 as a rule. */
 const speed = 1
 
-export const Focus = ({ source }: { readonly source: Source }) => {
+export const Focus = ({ source: { id, token } }: { readonly source: Source }) => {
   const [error, setError] = useState<string | null>(null)
   const [absent, setAbsent] = useState<string | null>(null)
-  /** What is on its way, so that the stop comes after the move. */
-  const under = useRef<Promise<unknown> | null>(null)
-  const failed = (failure: unknown) => {
-    under.current = null
-    if (tagOf(failure) === "OnvifOperationUnsupported") setAbsent(messageOf(failure))
-    else setError(messageOf(failure))
-  }
+  const motion = useMemo(() =>
+    new Motion<number>({
+      move: (wish, timeoutMs) => moveFocus({ id, token }, wish, timeoutMs),
+      stop: () => stopFocus({ id, token }),
+      onError: (failure) => (tagOf(failure) === "OnvifOperationUnsupported" ? setAbsent : setError)(messageOf(failure)),
+    }), [id, token])
+  useEffect(() => () => motion.want(null), [motion])
   const begin = (direction: 1 | -1) => {
-    if (under.current !== null) return
     setError(null)
-    under.current = moveFocus(source, direction * speed)
-    under.current.catch(failed)
+    motion.want(direction * speed)
   }
-  const rest = () => {
-    const moving = under.current
-    if (moving === null) return
-    under.current = null
-    void moving.then(() => stopFocus(source)).catch(failed)
-  }
-  useEffect(() => rest, [source.id, source.token])
+  const rest = () => motion.want(null)
   const button = (name: string, direction: 1 | -1) => (
     <button
       type="button"
@@ -42,7 +35,7 @@ export const Focus = ({ source }: { readonly source: Source }) => {
       onPointerCancel={rest}
       onBlur={rest}
       onContextMenu={(event) => event.preventDefault()}
-      onKeyDown={(event) => (event.key === " " || event.key === "Enter") && begin(direction)}
+      onKeyDown={(event) => (event.key === " " || event.key === "Enter") && !event.repeat && begin(direction)}
       onKeyUp={(event) => (event.key === " " || event.key === "Enter") && rest()}
     >
       {name}

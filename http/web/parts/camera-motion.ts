@@ -19,32 +19,31 @@ const repeatMs = 500
 /** Two repetitions may be lost. */
 export const moveMs = 1500
 
-export interface Camera {
-  readonly move: (velocity: Velocity, timeoutMs: number) => Promise<unknown>
+/** What is moved, by wishes of one kind: a {@link Velocity}, the speed of a focus. */
+interface Moved<W> {
+  readonly move: (wish: W, timeoutMs: number) => Promise<unknown>
   readonly stop: () => Promise<unknown>
   readonly onError: (error: unknown) => void
 }
 
-const same = (one: Velocity | null, other: Velocity | null): boolean =>
-  one === other ||
-  (one !== null && other !== null && one.pan === other.pan && one.tilt === other.tilt && one.zoom === other.zoom)
+const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-export class Motion {
-  readonly #camera: Camera
-  #wanted: Velocity | null = null
+export class Motion<W> {
+  readonly #moved: Moved<W>
+  #wanted: W | null = null
   /** Told to the camera last; null: it stands, as far as we know. */
-  #told: Velocity | null = null
+  #told: W | null = null
   #busy = false
   #timer: ReturnType<typeof setTimeout> | undefined = undefined
 
-  constructor(camera: Camera) {
-    this.#camera = camera
+  constructor(moved: Moved<W>) {
+    this.#moved = moved
   }
 
   /** Null: stand still. */
-  want(velocity: Velocity | null): void {
-    if (same(velocity, this.#wanted)) return
-    this.#wanted = velocity
+  want(wish: W | null): void {
+    if (same(wish, this.#wanted)) return
+    this.#wanted = wish
     this.#next()
   }
 
@@ -55,7 +54,7 @@ export class Motion {
     if (wanted === null && this.#told === null) return
     this.#busy = true
     this.#told = wanted
-    const asked = wanted === null ? this.#camera.stop() : this.#camera.move(wanted, moveMs)
+    const asked = wanted === null ? this.#moved.stop() : this.#moved.move(wanted, moveMs)
     asked.then(() => {
       this.#busy = false
       if (!same(this.#wanted, wanted)) this.#next()
@@ -65,7 +64,7 @@ export class Motion {
       // Whoever was refused is not heard again until he lets go and presses anew.
       this.#wanted = null
       this.#told = null
-      this.#camera.onError(error)
+      this.#moved.onError(error)
     })
   }
 }

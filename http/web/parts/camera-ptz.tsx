@@ -29,7 +29,7 @@ const useMotion = (target: Target) => {
   const [error, setError] = useState<string | null>(null)
   const motion = useMemo(() => {
     const { id, profileToken } = target
-    return new Motion({
+    return new Motion<Velocity>({
       move: (velocity, timeoutMs) => moveAt({ id, profileToken }, velocity, timeoutMs),
       stop: () => stopMoving({ id, profileToken }),
       onError: (failure) => setError(messageOf(failure)),
