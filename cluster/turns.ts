@@ -1,0 +1,21 @@
+/**
+ * Turns of guardians since a home node served: what nodes tell each other about it, and how the home node judges it.
+ *
+ * Invariants
+ * 1. Numbers follow each other without a gap; two turns may have one number, taken by guardians that could not see each other.
+ * 2. As many are kept as a chain of guardians may make before the home node is back (64); older ones go.
+ */
+import type { Turn } from "#schema/federation-protection.ts"
+
+const turnsKept = 64
+
+/** No number between the first and the last of them is left out. */
+export const whole = (turns: ReadonlyArray<Turn>): boolean =>
+  turns.every((turn, n) => n === 0 || turn.epoch === turns[n - 1]!.epoch || turn.epoch === turns[n - 1]!.epoch + 1)
+
+/** Turns of both, in order, without those up to `after`, which the home node has behind it. */
+export const unite = (a: ReadonlyArray<Turn>, b: ReadonlyArray<Turn>, after: number): ReadonlyArray<Turn> => {
+  const found = new Map<string, Turn>()
+  for (const turn of [...a, ...b]) if (turn.epoch > after) found.set(`${turn.epoch} ${turn.nodeId}`, turn)
+  return [...found.values()].toSorted((x, y) => x.epoch - y.epoch || (x.nodeId < y.nodeId ? -1 : 1)).slice(-turnsKept)
+}
