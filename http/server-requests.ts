@@ -51,7 +51,7 @@ const describeRequest = Effect.fnUntraced(
       address,
       proxied,
       secure,
-      journal: { route: null, user: null, secretPath: false, audit: {} },
+      journal: { route: null, user: null, dpopNonce: null, secretPath: false, audit: {} },
     } satisfies RequestInfo
     return { info, contradiction }
   },
@@ -142,13 +142,21 @@ const withHeaders = (info: RequestInfo, response: Response): Response => {
   if (html) headers["permissions-policy"] = featuresOf(info.path)
   if (info.secure) headers["strict-transport-security"] = "max-age=31536000"
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
+  const { dpopNonce } = info.journal
+  if (dpopNonce !== null) headers["dpop-nonce"] = dpopNonce
   if (response.status === 401 && response.headers["www-authenticate"] === undefined) {
-    headers["www-authenticate"] = "Bearer"
+    headers["www-authenticate"] = dpopNonce === null ? "Bearer" : dpopChallenge
   }
   const busy = response.status === 429 || response.status === 503
   if (busy && response.headers["retry-after"] === undefined) headers["retry-after"] = secondsToWait(response)
   return HttpServerResponse.setHeaders(response, headers)
 }
+
+/**
+ * RFC 9449, sections 7.1 and 8. The one word serves every refusal: which it was stands in the problem's `code`, and a proof made
+ * again with the nonce is refused for its real reason.
+ */
+const dpopChallenge = "DPoP error=\"use_dpop_nonce\", algs=\"EdDSA\""
 
 /** RFC 9110, section 13.1.2: weak comparison. */
 const unchanged = (request: HttpServerRequest.HttpServerRequest, response: Response): boolean => {

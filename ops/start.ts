@@ -9,6 +9,7 @@ import { auditQueueBytes, auditTrailLayer } from "#actors/behaviour/auth-audit-t
 import * as AuditWatch from "#actors/behaviour/auth-audit-watch.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { secondFactorsLayer } from "#actors/behaviour/auth-factor.ts"
+import { PeerTokensLive } from "#actors/behaviour/auth-federation-tokens.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
@@ -149,7 +150,7 @@ const capture = (settings: Settings) =>
       Layer.provideMerge(Events.layer(`${settings.dataDir}/events`)),
       Layer.provideMerge(storage(settings)),
       Layer.provideMerge(auditTrailLayer({ folder: `${settings.dataDir}/audit-queue`, maxBytes: auditQueueBytes })),
-      Layer.provideMerge(Layer.mergeAll(AccessTokensLive, ManagementAccessLive)),
+      Layer.provideMerge(Layer.mergeAll(AccessTokensLive, PeerTokensLive, ManagementAccessLive)),
       Layer.provide(NodePath.layer),
     )
 

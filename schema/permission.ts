@@ -8,7 +8,7 @@
  * 4. Resource groups only ever narrow: a role that was narrowed and has no group left reaches nothing.
  */
 import { Schema } from "effect"
-import type { UserId } from "./common.ts"
+import type { NodeId, UserId } from "./common.ts"
 
 /** What resource groups hold. A channel lies in its camera, a recording in its channel. */
 export const resourceKinds = ["camera", "channel", "recording", "layout", "file"] as const
@@ -152,7 +152,19 @@ export interface UserPrincipal {
   readonly mustChangePassword?: boolean
 }
 
-export type Principal = { readonly kind: "anonymous" } | UserPrincipal
+/** Another node: who from the key that it proved to hold, `grants` from what was given to it here. */
+export interface PeerPrincipal {
+  readonly kind: "peer"
+  readonly nodeId: NodeId
+  readonly name: string
+  /** Of this cluster, or paired with a database of its own. */
+  readonly relation: "member" | "peer"
+  readonly grants: ReadonlyArray<Grant>
+  /** Name of the user over there who asked for it: for the audit log, never for a decision. */
+  readonly onBehalfOf: string | null
+}
+
+export type Principal = { readonly kind: "anonymous" } | UserPrincipal | PeerPrincipal
 
 export const anonymous: Principal = { kind: "anonymous" }
 
@@ -205,7 +217,7 @@ export const decide = (
 
 /** Holds it for everything: some role grants it that is not narrowed, or it cannot be narrowed. */
 export const unnarrowed = (principal: Principal, permission: Permission): boolean =>
-  principal.kind === "user" &&
+  principal.kind !== "anonymous" &&
   principal.grants.some((grant) =>
     grants(grant, permission) && (grant.resources === "all" || permissionDefinitions[permission].scope === null)
   )

@@ -2,6 +2,7 @@
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { SecondFactors } from "#actors/protocol/auth-factor.ts"
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
@@ -132,6 +133,7 @@ const noRtsp = Layer.succeed(RtspServer, {
 export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
   unaskedService(AuditLog),
+  unaskedService(PeerTokens),
   unaskedService(License),
   unaskedService(PopupRules),
   unaskedService(Push),

@@ -3,15 +3,17 @@
  *
  * Invariants
  * 1. An endpoint without an {@link Access} annotation answers 403 to everyone (403 even to an administrator).
- * 2. `public` is said out loud; every other endpoint needs a valid access token, except `capability`: there the path
- *    itself holds an unguessable credential, which the handler checks.
+ * 2. `public` is said out loud; every other endpoint needs a valid access token (or a peer token with a proof of its key, where
+ *    the endpoint is open to other nodes), except `capability`: there the path itself holds an unguessable credential, which
+ *    the handler checks.
  * 3. Handlers learn who calls from {@link CurrentPrincipal}, never from headers.
  * 4. Where resource groups narrow the permission, the endpoint says what it is about ({@link Concern}); one that does not
  *    say it does not compile.
  */
 import { AuditUnavailable } from "#schema/auth-audit.ts"
+import { UseDpopNonce } from "#schema/auth-federation.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
-import { type Permission, type Principal, type ScopedPermission, type UserPrincipal } from "#schema/permission.ts"
+import type { PeerPrincipal, Permission, Principal, ScopedPermission, UserPrincipal } from "#schema/permission.ts"
 import {
   BadRequest,
   DependencyUnavailable,
@@ -26,10 +28,11 @@ import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { problems } from "./errors.ts"
 
 /**
- * What an endpoint asks of its caller: a permission (`camera:read`), `signedIn` (any valid access token), `public`
- * (nobody is asked) or `capability` (the path is the credential: media URLs of a session).
+ * What an endpoint asks of its caller: a permission (`camera:read`), `signedIn` (any valid access token), `peer` (another node
+ * that is a member or paired, and never a user), `public` (nobody is asked) or `capability` (the path is the credential: media
+ * URLs of a session).
  */
-export type AccessRule = Permission | "signedIn" | "public" | "capability"
+export type AccessRule = Permission | "signedIn" | "peer" | "public" | "capability"
 
 /** Things that a path names. */
 export type ConcernedKind = "camera" | "channel" | "stream" | "recording" | "recordingToken" | "replaySession"
@@ -47,6 +50,10 @@ export interface AccessAnnotation {
   readonly on: Concern | null
   /** Also open to a peer on this machine that no proxy speaks for: for scrapers, which cannot sign in. */
   readonly orLoopback: boolean
+  /** Where a permission is asked for: also open to another node, by what was granted to it. */
+  readonly orPeer: boolean
+  /** With the rule `peer`: also by a token that has expired, as long as its key is proven. */
+  readonly expiredToo: boolean
   /** A WebSocket handshake without a token passes: browsers cannot send the header, so the handler asks in the channel. */
   readonly inChannel: boolean
   /** Also for a user who must change the password first. */
@@ -67,6 +74,8 @@ export const access = <Rule extends AccessRule>(
     rule,
     on: null,
     orLoopback: false,
+    orPeer: false,
+    expiredToo: false,
     inChannel: false,
     beforePasswordChange: false,
     ...options,
@@ -84,6 +93,13 @@ export const currentUser: Effect.Effect<UserPrincipal, Unauthenticated, CurrentP
   () => new Unauthenticated({ message: "This needs a signed-in user" }),
 )
 
+/** The calling node, for handlers of endpoints with the rule `peer`. */
+export const currentPeer: Effect.Effect<PeerPrincipal, Unauthenticated, CurrentPrincipal> = Effect.filterOrFail(
+  CurrentPrincipal,
+  (principal): principal is PeerPrincipal => principal.kind === "peer",
+  () => new Unauthenticated({ message: "This is asked by other nodes only" }),
+)
+
 /** Name of the dashboard's refresh cookie: `HttpOnly; SameSite=Strict; Path=/auth/api/v1/auth`, `Secure` under https. */
 export const refreshCookie = "nightjar_refresh"
 export const refreshCookiePath = "/auth/api/v1/auth"
@@ -95,7 +111,14 @@ export class AccessControl
   extends HttpApiMiddleware.Service<AccessControl, { provides: CurrentPrincipal }>()("nightjar/http/AccessControl", {
     requiredForClient: true,
     security: { bearer },
-    error: problems(Unauthenticated, Forbidden, PasswordChangeRequired, DependencyUnavailable, AuditUnavailable),
+    error: problems(
+      Unauthenticated,
+      UseDpopNonce,
+      Forbidden,
+      PasswordChangeRequired,
+      DependencyUnavailable,
+      AuditUnavailable,
+    ),
   })
 {}
 

@@ -29,8 +29,10 @@ export interface RequestInfo {
   readonly journal: {
     /** Path of the endpoint as declared; `null` while none was found. */
     route: string | null
-    /** Name of the user behind the token. */
+    /** Name of the user, or of the node, behind the token. */
     user: string | null
+    /** For the next proof of the node that calls (RFC 9449, section 8); `null` where none calls. */
+    dpopNonce: string | null
     /** The path itself is a credential and must not be logged. */
     secretPath: boolean
     /** What handlers say of the call for the audit log; never a secret. */

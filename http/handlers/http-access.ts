@@ -6,20 +6,22 @@
  * 2. An endpoint without an access rule is denied.
  * 3. What changes something runs once its entry of the audit log has a place.
  * 4. An administrative permission is of use from a listed management address only, where such addresses are listed.
+ * 5. A node that asks for another passes only where the endpoint says so: by the rule `peer`, or by its grants and `orPeer`.
  */
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
-import { anonymous, decide, permissionDefinitions } from "#schema/permission.ts"
+import { anonymous, decide, type Permission, permissionDefinitions, type Principal } from "#schema/permission.ts"
 import { Forbidden } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
 import { Audited } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
-import { admitCall, beginCall, knowCaller } from "./http-audit.ts"
+import { admitCall, beginCall, knowCaller, overlookCall } from "./http-audit.ts"
 import { makePathGuard } from "./http-resources.ts"
 
 /** A caller on this machine that no proxy speaks for. */
@@ -33,6 +35,48 @@ const asksInChannel = Effect.map(
 
 const origin = Effect.map(CurrentRequest, (info) => ({ address: info?.address ?? "", proxied: info?.proxied ?? true }))
 
+/** The token of another node (RFC 9449, section 7.1); null where it is not a node that calls. */
+const peerToken = Effect.map(
+  HttpServerRequest.HttpServerRequest,
+  ({ headers }) => /^DPoP +([A-Za-z0-9._~+/=-]+) *$/i.exec(headers["authorization"] ?? "")?.[1] ?? null,
+)
+
+const makeAdmitPeer = Effect.map(PeerTokens, (peers) =>
+  Effect.fnUntraced(function*(text: string, access: AccessAnnotation) {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const info = yield* CurrentRequest
+    const token = Redacted.make(text)
+    const asked = Effect.suspend(() =>
+      peers.verify({
+        token,
+        proof: request.headers["dpop"] ?? "",
+        method: request.method,
+        address: `${info?.secure === true ? "https" : "http"}://${request.headers["host"] ?? ""}${info?.path ?? ""}`,
+      }, { expiredToo: access.expiredToo })
+    )
+    // A nonce that is about to change is told with the answer, so that a busy peer never asks twice.
+    const tell = Effect.map(peers.nonce, (dpopNonce) => {
+      if (info !== null) info.journal.dpopNonce = dpopNonce
+    })
+    const principal = yield* asked.pipe(
+      Effect.tapError((error) =>
+        Effect.gen(function*() {
+          if (info === null) return
+          if (error._tag === "UseDpopNonce") return overlookCall(info)
+          Object.assign(info.journal.audit, { claimedNode: yield* peers.claimed(token), reason: error.message })
+        })
+      ),
+      Effect.ensuring(tell),
+    )
+    if (info !== null) {
+      info.journal.user = principal.name
+      knowCaller(info, principal)
+    }
+    if (access.rule === "peer") return principal
+    if (!access.orPeer) return yield* new Forbidden({ message: "This operation is not open to other nodes" })
+    return principal
+  }))
+
 export const AccessControlLive = Layer.effect(
   AccessControl,
   Effect.gen(function*() {
@@ -40,6 +84,7 @@ export const AccessControlLive = Layer.effect(
     const trail = yield* AuditTrail
     const management = yield* ManagementAccess
     const guardPath = yield* makePathGuard
+    const admitPeer = yield* makeAdmitPeer
 
     const principalOf = Effect.fnUntraced(function*(credential: Redacted.Redacted) {
       const principal = yield* tokens.verify(credential)
@@ -51,19 +96,7 @@ export const AccessControlLive = Layer.effect(
       return principal
     })
 
-    const admit = Effect.fnUntraced(function*(credential: Redacted.Redacted, access: AccessAnnotation | null) {
-      if (access === null) {
-        return yield* new Forbidden({ message: "This operation declares no permission and is closed" })
-      }
-      const { rule } = access
-      if (rule === "public" || rule === "capability") return anonymous
-      if (access.orLoopback && (yield* fromThisMachine)) return anonymous
-      if (access.inChannel && (yield* asksInChannel)) return anonymous
-      const principal = yield* principalOf(credential)
-      if (
-        principal.mustChangePassword === true && !access.beforePasswordChange
-      ) return yield* new PasswordChangeRequired()
-      if (rule === "signedIn") return principal
+    const permitted = Effect.fnUntraced(function*(principal: Principal, rule: Permission, access: AccessAnnotation) {
       const decision = decide(principal, rule)
       if (!decision.allowed) return yield* new Forbidden({ message: decision.reason })
       if (permissionDefinitions[rule].administrative) {
@@ -72,6 +105,28 @@ export const AccessControlLive = Layer.effect(
       }
       yield* guardPath(principal, access)
       return principal
+    })
+
+    const admit = Effect.fnUntraced(function*(credential: Redacted.Redacted, access: AccessAnnotation | null) {
+      if (access === null) {
+        return yield* new Forbidden({ message: "This operation declares no permission and is closed" })
+      }
+      const { rule } = access
+      if (rule === "public" || rule === "capability") return anonymous
+      if (access.orLoopback && (yield* fromThisMachine)) return anonymous
+      if (access.inChannel && (yield* asksInChannel)) return anonymous
+      const peer = yield* peerToken
+      if (peer !== null) {
+        const principal = yield* admitPeer(peer, access)
+        return rule === "peer" || rule === "signedIn" ? principal : yield* permitted(principal, rule, access)
+      }
+      const principal = yield* principalOf(credential)
+      if (
+        principal.mustChangePassword === true && !access.beforePasswordChange
+      ) return yield* new PasswordChangeRequired()
+      if (rule === "signedIn") return principal
+      if (rule === "peer") return yield* new Forbidden({ message: "This operation is for other nodes, not for users" })
+      return yield* permitted(principal, rule, access)
     })
 
     return AccessControl.of({
@@ -89,7 +144,7 @@ export const AccessControlLive = Layer.effect(
             kind: Option.getOrNull(Context.getOption(annotations, Audited)),
             open: access?.rule === "public",
             secret: access?.rule === "capability",
-            credential: Redacted.value(credential) !== "",
+            credential: Redacted.value(credential) !== "" || (yield* peerToken) !== null,
           })
         }
         const principal = yield* admit(credential, access)

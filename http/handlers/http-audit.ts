@@ -59,6 +59,8 @@ const createdResource = (location: string | undefined): AuditResource | null => 
 export const actorOf = (principal: Principal): AuditActor =>
   principal.kind === "user" ?
     { kind: "user", id: principal.userId, name: principal.username, sessionId: principal.sessionId } :
+    principal.kind === "peer" ?
+    { kind: "peer", id: principal.nodeId, name: principal.name, sessionId: null } :
     anonymousActor
 
 const outcomeOf = (status: number): AuditOutcome =>
@@ -122,6 +124,15 @@ export const beginCall = (info: RequestInfo, endpoint: {
 export const knowCaller = (info: RequestInfo, principal: Principal): void => {
   const call = calls.get(info)
   if (call !== undefined) call.actor = actorOf(principal)
+  if (principal.kind === "peer" && principal.onBehalfOf !== null) {
+    Object.assign(info.journal.audit, { onBehalfOf: principal.onBehalfOf })
+  }
+}
+
+/** Its refusal belongs to the course of things: a node that asks for a nonce. */
+export const overlookCall = (info: RequestInfo): void => {
+  const call = calls.get(info)
+  if (call !== undefined) calls.set(info, { ...call, known: false })
 }
 
 /** The call may be done: invariant 1. */

@@ -1,0 +1,59 @@
+/**
+ * Other nodes at our door: the tokens that we gave them, and the proof that comes with each request.
+ *
+ * Invariants
+ * 1. {@link PeerTokens} lives as long as HTTP and asks no database: once it was told the peers, their requests are judged while
+ *    PostgreSQL is away.
+ * 2. A token alone opens nothing: each request is proven by the key that the token is bound to, for this method and address, with
+ *    a nonce of ours, once.
+ * 3. Whoever is no member and no peer any more is refused from that moment, and what was opened in its name closes.
+ */
+import type { UseDpopNonce } from "#schema/auth-federation.ts"
+import type { EpochMs, NodeId } from "#schema/common.ts"
+import type { Grant, PeerPrincipal } from "#schema/permission.ts"
+import type { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
+import { Context, type Effect, type Redacted } from "effect"
+
+/** A node that may ask here. */
+export interface TrustedPeer {
+  readonly nodeId: NodeId
+  readonly name: string
+  readonly relation: "member" | "peer"
+  /** Ed25519, 32 bytes in base64url. */
+  readonly signingKey: string
+  readonly grants: ReadonlyArray<Grant>
+}
+
+/** A request as it came in. */
+export interface PeerCall {
+  /** What `Authorization: DPoP` names. */
+  readonly token: Redacted.Redacted
+  /** The header `DPoP`, empty where there is none. */
+  readonly proof: string
+  readonly method: string
+  /** Scheme, authority and path by which it was asked. */
+  readonly address: string
+}
+
+export class PeerTokens extends Context.Service<PeerTokens, {
+  /**
+   * The node that asks. `Unauthenticated` tells why in its message; `DependencyUnavailable` before the first `trust`.
+   * `expiredToo`: also by a token that has expired, for its renewal.
+   */
+  readonly verify: (call: PeerCall, options?: { readonly expiredToo: boolean }) => Effect.Effect<
+    PeerPrincipal,
+    Unauthenticated | UseDpopNonce | DependencyUnavailable
+  >
+  /** The node that a token names, proven or not: for the audit log of what was refused. */
+  readonly claimed: (token: Redacted.Redacted) => Effect.Effect<string | null>
+  /** The nonce for the next proof. */
+  readonly nonce: Effect.Effect<string>
+  /** A token of ours for a node, bound to its key. */
+  readonly issue: (
+    peer: Pick<TrustedPeer, "nodeId" | "signingKey">,
+  ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly expiresAtMs: EpochMs }>
+  /** All of them; what was known before is forgotten. */
+  readonly trust: (peers: ReadonlyArray<TrustedPeer>) => Effect.Effect<void>
+  /** Returns when the node is neither a member nor a peer any more. */
+  readonly untilEnded: (nodeId: NodeId) => Effect.Effect<void>
+}>()("nightjar/actors/PeerTokens") {}
