@@ -120,10 +120,7 @@ export const verifyProof = Effect.fnUntraced(function*(text: string, expected: P
     try: () => compactVerify(text, expected.key, { algorithms: ["EdDSA"] }),
     catch: () => refuse("signature"),
   })
-  const claims = yield* Effect.mapError(
-    decodeClaims(Buffer.from(payload).toString("utf8")),
-    () => refuse("malformed"),
-  )
+  const claims = yield* Effect.mapError(decodeClaims(Buffer.from(payload).toString("utf8")), () => refuse("malformed"))
   if (claims.htm !== expected.method || targetOf(claims.htu) !== expected.target || expected.target === "") {
     return yield* refuse("request")
   }

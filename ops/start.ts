@@ -10,6 +10,7 @@ import * as AuditWatch from "#actors/behaviour/auth-audit-watch.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { secondFactorsLayer } from "#actors/behaviour/auth-factor.ts"
 import { PeerTokensLive } from "#actors/behaviour/auth-federation-tokens.ts"
+import { peerRegistryLayer } from "#actors/behaviour/auth-federation.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
 import { passwordsLayer } from "#actors/behaviour/auth-passwords.ts"
@@ -41,6 +42,7 @@ import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
+import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
@@ -251,8 +253,10 @@ const control = (settings: Settings) => {
         smtpLayer,
         secondFactorsLayer,
         masterKeyLayer(sealedFiles(settings)),
+        FederationPeers.layer,
       ),
     ),
+    Layer.provideMerge(peerRegistryLayer),
     Layer.provideMerge(
       Layer.mergeAll(
         trustLayer(),

@@ -15,3 +15,6 @@ export class UseDpopNonce extends Schema.TaggedError<UseDpopNonce>()("UseDpopNon
     return "The proof needs the nonce of the header DPoP-Nonce"
   }
 }
+
+/** What the token of a peer is sealed for, by the id of the pairing. */
+export const peerTokenSecret = (id: string): string => `auth/peer-token/${id}`

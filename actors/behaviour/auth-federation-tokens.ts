@@ -92,10 +92,7 @@ const make = Effect.gen(function*() {
         method: call.method,
         target: targetOf(call.address),
         token,
-      }).pipe(
-        Effect.tap((claimed) => nonces.take(claimed, peer.nodeId, nowMs)),
-        Effect.mapError(unproven),
-      )
+      }).pipe(Effect.tap((claimed) => nonces.take(claimed, peer.nodeId, nowMs)), Effect.mapError(unproven))
       const { grants, name, nodeId, relation } = peer
       return { kind: "peer", nodeId, name, relation, grants, onBehalfOf: proof.obo ?? null } satisfies PeerPrincipal
     }),

@@ -10,9 +10,10 @@
  */
 import type { UseDpopNonce } from "#schema/auth-federation.ts"
 import type { EpochMs, NodeId } from "#schema/common.ts"
+import type { Fingerprint, NodeNotFound } from "#schema/federation.ts"
 import type { Grant, PeerPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
-import { Context, type Effect, type Redacted } from "effect"
+import { Context, type Effect, type Redacted, type Stream } from "effect"
 
 /** A node that may ask here. */
 export interface TrustedPeer {
@@ -57,3 +58,52 @@ export class PeerTokens extends Context.Service<PeerTokens, {
   /** Returns when the node is neither a member nor a peer any more. */
   readonly untilEnded: (nodeId: NodeId) => Effect.Effect<void>
 }>()("nightjar/actors/PeerTokens") {}
+
+/** A member or a peer, with what is needed to ask it. */
+export interface KnownPeer {
+  readonly nodeId: NodeId
+  readonly name: string
+  readonly relation: "member" | "peer"
+  /** `https://host:port`, or `http` where it serves no TLS. */
+  readonly address: string
+  /** SHA-256 of its TLS key (SubjectPublicKeyInfo), base64url; null where it serves no TLS. */
+  readonly tlsPin: string | null
+  readonly fingerprint: Fingerprint
+  readonly signingKey: string
+  readonly transferKey: string
+  readonly version: string | null
+  readonly mediaReadEnforcement: boolean
+  readonly guardianGranted: boolean
+  /** Roles whose grants it holds here; none for a member, which holds everything. */
+  readonly roles: ReadonlyArray<string>
+  /** Of the pairing; null for a member. */
+  readonly pairing: {
+    readonly id: string
+    readonly pairedAtMs: EpochMs
+    /** Its token for us. */
+    readonly token: Redacted.Redacted
+    readonly tokenExpiresAtMs: EpochMs
+  } | null
+}
+
+type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
+
+/**
+ * The members and peers of this node. What was read stays known while PostgreSQL is away.
+ */
+export class PeerRegistry extends Context.Service<PeerRegistry, {
+  readonly list: Effect.Effect<ReadonlyArray<KnownPeer>>
+  /** At once and after each change; a slow reader sees the newest. */
+  readonly changes: Stream.Stream<ReadonlyArray<KnownPeer>>
+  readonly get: (nodeId: NodeId) => Effect.Effect<KnownPeer, NodeNotFound>
+  /** Changes what a peer may; a member is `NodeNotFound`, as it may everything. Holds on this node before it answers. */
+  readonly set: (nodeId: NodeId, change: {
+    readonly roles?: ReadonlyArray<string>
+    readonly mediaReadEnforcement?: boolean
+    readonly guardianGranted?: boolean
+  }) => Answer<KnownPeer, NodeNotFound>
+  /** Keeps a renewed token. */
+  readonly keepToken: (pairingId: string, token: Redacted.Redacted, expiresAtMs: EpochMs) => Answer<void>
+  /** Something of it was changed in the database: reads it again. */
+  readonly changed: Effect.Effect<void>
+}>()("nightjar/actors/PeerRegistry") {}

@@ -6,6 +6,7 @@
  * 1. {@link sealedColumns} is complete: a test compares it with the migrations.
  * 2. A seal is replaced only if it is still the one that was read: a secret that was changed meanwhile wins.
  */
+import { peerTokenSecret } from "#schema/auth-federation.ts"
 import { cameraJobSecret, cameraSecret, streamSecret } from "#schema/camera-change.ts"
 import { CameraId, StreamId } from "#schema/common.ts"
 import { Effect } from "effect"
@@ -29,6 +30,7 @@ export const sealedColumns: ReadonlyArray<SealedColumn> = [
     key: "user_id",
     context: (userId) => `auth/second-factor/${userId}`,
   },
+  { table: "auth_peer", column: "sealed_token", key: "id", context: peerTokenSecret },
   { table: "camera", column: "sealed_password", key: "id", context: (id) => cameraSecret(CameraId.make(id)) },
   { table: "camera_stream", column: "sealed_password", key: "id", context: (id) => streamSecret(StreamId.make(id)) },
   {

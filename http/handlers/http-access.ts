@@ -41,41 +41,44 @@ const peerToken = Effect.map(
   ({ headers }) => /^DPoP +([A-Za-z0-9._~+/=-]+) *$/i.exec(headers["authorization"] ?? "")?.[1] ?? null,
 )
 
-const makeAdmitPeer = Effect.map(PeerTokens, (peers) =>
-  Effect.fnUntraced(function*(text: string, access: AccessAnnotation) {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const info = yield* CurrentRequest
-    const token = Redacted.make(text)
-    const asked = Effect.suspend(() =>
-      peers.verify({
-        token,
-        proof: request.headers["dpop"] ?? "",
-        method: request.method,
-        address: `${info?.secure === true ? "https" : "http"}://${request.headers["host"] ?? ""}${info?.path ?? ""}`,
-      }, { expiredToo: access.expiredToo })
-    )
-    // A nonce that is about to change is told with the answer, so that a busy peer never asks twice.
-    const tell = Effect.map(peers.nonce, (dpopNonce) => {
-      if (info !== null) info.journal.dpopNonce = dpopNonce
-    })
-    const principal = yield* asked.pipe(
-      Effect.tapError((error) =>
-        Effect.gen(function*() {
-          if (info === null) return
-          if (error._tag === "UseDpopNonce") return overlookCall(info)
-          Object.assign(info.journal.audit, { claimedNode: yield* peers.claimed(token), reason: error.message })
-        })
-      ),
-      Effect.ensuring(tell),
-    )
-    if (info !== null) {
-      info.journal.user = principal.name
-      knowCaller(info, principal)
-    }
-    if (access.rule === "peer") return principal
-    if (!access.orPeer) return yield* new Forbidden({ message: "This operation is not open to other nodes" })
-    return principal
-  }))
+const makeAdmitPeer = Effect.map(
+  PeerTokens,
+  (peers) =>
+    Effect.fnUntraced(function*(text: string, access: AccessAnnotation) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const info = yield* CurrentRequest
+      const token = Redacted.make(text)
+      const asked = Effect.suspend(() =>
+        peers.verify({
+          token,
+          proof: request.headers["dpop"] ?? "",
+          method: request.method,
+          address: `${info?.secure === true ? "https" : "http"}://${request.headers["host"] ?? ""}${info?.path ?? ""}`,
+        }, { expiredToo: access.expiredToo })
+      )
+      // A nonce that is about to change is told with the answer, so that a busy peer never asks twice.
+      const tell = Effect.map(peers.nonce, (dpopNonce) => {
+        if (info !== null) info.journal.dpopNonce = dpopNonce
+      })
+      const principal = yield* asked.pipe(
+        Effect.tapError((error) =>
+          Effect.gen(function*() {
+            if (info === null) return
+            if (error._tag === "UseDpopNonce") return overlookCall(info)
+            Object.assign(info.journal.audit, { claimedNode: yield* peers.claimed(token), reason: error.message })
+          })
+        ),
+        Effect.ensuring(tell),
+      )
+      if (info !== null) {
+        info.journal.user = principal.name
+        knowCaller(info, principal)
+      }
+      if (access.rule === "peer") return principal
+      if (!access.orPeer) return yield* new Forbidden({ message: "This operation is not open to other nodes" })
+      return principal
+    }),
+)
 
 export const AccessControlLive = Layer.effect(
   AccessControl,

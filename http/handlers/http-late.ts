@@ -17,6 +17,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { Peers } from "#actors/protocol/federation-peer.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -56,6 +57,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(IndexRebuilds),
   lateLayer(Search),
   lateLayer(Replays),
+  lateLayer(Peers),
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),
