@@ -54,7 +54,7 @@ const rebase = (state: Protection, nowMs: number): Protection => ({
 const reissue = (state: Protection): Protection => ({
   ...state,
   bundle: { ...state.bundle, inFlight: false },
-  service: state.service === null ? null : { ...state.service, inFlight: false, lease: "none" },
+  service: state.service === null ? null : { ...state.service, inFlight: false, lease: "none", override: false },
   owed: state.owed.map((one) =>
     one.step === "sending" ? { ...one, step: "owed" } : one.step === "cleaning" ? { ...one, step: "received" } : one
   ),

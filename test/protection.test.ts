@@ -138,6 +138,7 @@ const calm = (from: Protection, at: number, seconds: number) => {
     }
   }
   tell({ type: "restarted" }, at)
+  tell(tick, at)
   for (let now = at; now < at + seconds * 1_000; now += 500) tell(beat(epoch), now)
   return { state, given }
 }
