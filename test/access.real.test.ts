@@ -3,6 +3,7 @@ import { beforeAll } from "vitest"
 import { administrator, expecting } from "./access/fixtures.ts"
 import { narrowing } from "./access/narrowing.ts"
 import { permissionService } from "./access/permissions.ts"
+import { phonesAndJobs } from "./access/phones-and-jobs.ts"
 import { roles } from "./access/roles.ts"
 import { sessions } from "./access/sessions.ts"
 import { spreading } from "./access/spreading.ts"
@@ -22,4 +23,5 @@ roles(cluster)
 sessions(cluster)
 permissionService(cluster)
 narrowing(cluster)
+phonesAndJobs(cluster)
 spreading(cluster)

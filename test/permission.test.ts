@@ -189,10 +189,8 @@ describe("endpoints", () => {
     const silent = scoped.filter(({ access }) => access.on === null)
     assert.deepStrictEqual(silent.map(({ name }) => name), [])
     for (const { access: { on }, name, path } of scoped) {
-      // Somebody who names a thing in the path is about that thing. A job is of all it works
-      // on, and a phone may not be a camera yet: both take a role that is not narrowed.
-      const things = path.replace(/:(job_id|device_uuid)\b/, "")
-      if (on === "service" || on === "everything") assert.notInclude(things, ":", name)
+      // Somebody who names a thing in the path is about that thing.
+      if (on === "service" || on === "everything") assert.notInclude(path, ":", name)
       if (on === null || typeof on === "string") continue
       assert.include(path.split("/"), `:${on.param}`, name)
       assert.isTrue(endpoints.statuses.get(name)?.has(404), `${name} can say that there is no such thing`)

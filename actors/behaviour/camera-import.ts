@@ -11,6 +11,7 @@ import { CameraStore } from "#actors/store/camera.ts"
 import { BackupCamera, backupSecret, type BackupStream } from "#schema/camera-backup.ts"
 import { type CameraImport, type ImportPlan, PassphraseWrong } from "#schema/camera-job.ts"
 import { sourceUrlFault, splitSourceUrl } from "#schema/camera-url.ts"
+import type { CameraId } from "#schema/common.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { knownSeal, type PassphraseSeal } from "./camera-seal.ts"
@@ -25,7 +26,11 @@ export const ImportInput = Schema.Struct({
 })
 export type ImportInput = typeof ImportInput.Type
 
-export type PlannedItem = ImportPlan["items"][number] & { readonly input: ImportInput | null }
+export type PlannedItem = ImportPlan["items"][number] & {
+  /** Of the camera that is to be added or is there already; null: of none. */
+  readonly cameraId: CameraId | null
+  readonly input: ImportInput | null
+}
 
 const decode = Schema.decodeUnknownResult(BackupCamera)
 
@@ -66,8 +71,13 @@ const opened = (camera: BackupCamera, seal: PassphraseSeal): Record<string, stri
   return passwords
 }
 
-type Verdict = Pick<PlannedItem, "outcome" | "detail" | "input">
-const verdict = (outcome: PlannedItem["outcome"], detail: string): Verdict => ({ outcome, detail, input: null })
+type Verdict = Pick<PlannedItem, "outcome" | "detail" | "cameraId" | "input">
+const verdict = (outcome: PlannedItem["outcome"], detail: string): Verdict => ({
+  outcome,
+  detail,
+  cameraId: null,
+  input: null,
+})
 
 interface Known {
   readonly missing: ReadonlySet<string>
@@ -88,14 +98,15 @@ const judge = (camera: BackupCamera, { missing, seen, taken }: Known, seal: Pass
   const twice = keys.find((key) => seen.has(key))
   if (twice !== undefined) return verdict("clash", `the document has it already, as ${seen.get(twice)}`)
   for (const key of keys) seen.set(key, camera.name)
-  if (!missing.has(`camera:${camera.id}`)) return verdict("known", "")
+  if (!missing.has(`camera:${camera.id}`)) return { ...verdict("known", ""), cameraId: camera.id }
   const clash = keys.find((key) => taken.has(key))
   if (clash !== undefined) return verdict("clash", `it is here already, as ${taken.get(clash)}`)
   const passwords = seal === null ? {} : opened(camera, seal)
   if (passwords === null) return verdict("invalid", "a password does not open: the document was changed")
   const without = camera.hasPassword && passwords[camera.id] === undefined ||
     streamsOf(camera).some(({ hasPassword, id }) => hasPassword && passwords[id] === undefined)
-  return { outcome: "add", detail: without ? "without its password" : "", input: { camera, passwords } }
+  const detail = without ? "without its password" : ""
+  return { outcome: "add", detail, cameraId: camera.id, input: { camera, passwords } }
 }
 
 export const makeImportPlanner = Effect.gen(function*() {

@@ -123,10 +123,10 @@ const make = Effect.gen(function*() {
   const addImport = Effect.fn("CameraJobs.addImport")(
     function*(document: CameraImport, passphrase: Redacted.Redacted | null) {
       const planned = yield* planImport(document, passphrase)
-      const items = yield* Effect.forEach(planned, ({ detail, input, name, number, outcome }) =>
+      const items = yield* Effect.forEach(planned, ({ cameraId: own, detail, input, name, number, outcome }) =>
         Effect.gen(function*() {
           const text = input === null ? null : yield* Effect.orDie(Schema.encodeEffect(importJson)(input))
-          const cameraId = input?.camera.id ?? CameraId.make(yield* uuid7)
+          const cameraId = own ?? CameraId.make(yield* uuid7)
           const told = outcome === "add" ? "waiting" as const : outcome
           return yield* sealed(
             { number, name, host: input?.camera.host ?? null, outcome: told, detail, cameraId },
@@ -264,6 +264,7 @@ const make = Effect.gen(function*() {
         return { counts, items: items.map(({ detail, name, number, outcome }) => ({ number, name, outcome, detail })) }
       },
     ),
+    isOf: jobs.isOf,
     get,
     items: Effect.fnUntraced(function*(id: CameraJobId, page: PageRequest) {
       yield* get(id)

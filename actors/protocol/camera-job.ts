@@ -21,6 +21,8 @@ export class CameraJobs extends Context.Service<CameraJobs, {
   /** What an import would do. `passphrase` percent-encoded; null: passwords are left out. */
   readonly planImport: (document: CameraImport, passphrase: Redacted.Redacted | null) => Answer<ImportPlan, Read>
   readonly addImport: (document: CameraImport, passphrase: Redacted.Redacted | null) => Answer<CameraJob, Read>
+  /** Whether every camera of the job is one of these; one that was not added is none. */
+  readonly isOf: (id: CameraJobId, cameras: ReadonlySet<string>) => Answer<boolean>
   readonly get: (id: CameraJobId) => Answer<CameraJob, CameraJobNotFound>
   readonly items: (
     id: CameraJobId,

@@ -69,6 +69,14 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => ({
     answered(sql<CameraJobItem>`
       SELECT number, name, host, outcome, detail, CASE WHEN outcome IN ('added', 'known') THEN camera_id END AS "cameraId"
       FROM camera_job_item WHERE job_id = ${id} AND number > ${after} ORDER BY number LIMIT ${limit}`),
+  /** Whether all items of the job are about these cameras; an item that added none is about nothing that could be told of. */
+  isOf: (id: CameraJobId, cameras: ReadonlySet<string>) =>
+    answered(Effect.map(
+      sql<{ readonly strange: boolean }>`
+        SELECT EXISTS (SELECT FROM camera_job_item WHERE job_id = ${id}
+          AND (outcome NOT IN ('added', 'known') OR camera_id <> ALL (${[...cameras]}::uuid[]))) AS strange`,
+      ([row]) => row?.strange === false,
+    )),
   /** Of this node, oldest first. */
   running: (nodeId: NodeId) =>
     answered(sql<Pick<JobRow, "id" | "kind">>`

@@ -68,15 +68,19 @@ const reading = [
     params: { job_id: CameraJobId },
     success: CameraJob,
     error: problems(CameraJobNotFound),
-  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(extension).annotateMerge(
-    doc("Get a job on cameras", "Jobs are kept for a week after their end. One goes on when its node starts again."),
+  }).annotateMerge(access("camera:write", { on: "handler" })).annotateMerge(extension).annotateMerge(
+    doc(
+      "Get a job on cameras",
+      "Jobs are kept for a week after their end. One goes on when its node starts again. A role that is narrowed to resource groups is " +
+        "told of jobs all of whose cameras it reaches.",
+    ),
   ),
   HttpApiEndpoint.get("cameraJobItems", `${base}/jobs/:job_id/items`, {
     params: { job_id: CameraJobId },
     query: pageQuery,
     success: Page(CameraJobItem),
     error: problems(CameraJobNotFound, InvalidCursor),
-  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(extension).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: "handler" })).annotateMerge(extension).annotateMerge(
     doc("List the cameras of a job", "In the order they were given, with what became of each."),
   ),
 ] as const

@@ -60,17 +60,18 @@ const registering = [
     query: { deviceUuid: DeviceUuid },
     success: MobileStatus,
     error: problems(MobileNotFound),
-  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: "handler" })).annotateMerge(
     doc(
       "Check mobile camera registration status",
-      "Whether the code waits, has expired or became a camera, and whether it sends.",
+      "Whether the code waits, has expired or became a camera, and whether it sends. A role that is narrowed to resource groups is told " +
+        "of phones whose camera it reaches.",
     ),
   ),
   HttpApiEndpoint.delete("unregisterMobile", `${base}/:device_uuid`, {
     params: { device_uuid: DeviceUuid },
     success: HttpApiSchema.NoContent,
     error: problems(MobileNotFound),
-  }).annotateMerge(access("camera:write", { on: "everything" })).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: "handler" })).annotateMerge(
     doc(
       "Unregister a mobile camera",
       "Publishing ends at once and the phone's secret is worth nothing any more. A camera without recordings goes too; one that is " +

@@ -1,8 +1,11 @@
 /** Handlers of the group on many cameras: from the contract to {@link CameraJobs}, and nothing else. */
 import { CameraJobs } from "#actors/protocol/camera-job.ts"
 import { passphraseHeader } from "#schema/camera-backup.ts"
+import { type CameraJobId, CameraJobNotFound } from "#schema/camera-job.ts"
+import { reach } from "#schema/permission.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { CurrentPrincipal } from "../contract/access.ts"
 import { CameraJobGroup } from "../contract/camera-job.ts"
 import { acceptedAt, nightjar, pageRequest } from "../contract/conventions.ts"
 import { auditDetail } from "./http-audit.ts"
@@ -14,6 +17,11 @@ export const CameraJobHandlers = HttpApiBuilder.group(
   "cameraJob",
   Effect.fnUntraced(function*(handlers) {
     const work = yield* CameraJobs
+    /** A job is the cameras it works on: whose roles do not reach them all is told that there is no such job. */
+    const guard = Effect.fnUntraced(function*(id: CameraJobId) {
+      const within = reach(yield* CurrentPrincipal, "camera:write")
+      if (within !== "all" && !(yield* work.isOf(id, within.camera))) return yield* new CameraJobNotFound({ id })
+    })
     return handlers
       .handle(
         "bulkAdd",
@@ -32,7 +40,10 @@ export const CameraJobHandlers = HttpApiBuilder.group(
           return acceptedAt(`${jobs}/${job.id}`, job)
         }),
       )
-      .handle("cameraJob", ({ params }) => work.get(params.job_id))
-      .handle("cameraJobItems", ({ params, query }) => work.items(params.job_id, pageRequest(query)))
+      .handle("cameraJob", ({ params }) => Effect.andThen(guard(params.job_id), work.get(params.job_id)))
+      .handle(
+        "cameraJobItems",
+        ({ params, query }) => Effect.andThen(guard(params.job_id), work.items(params.job_id, pageRequest(query))),
+      )
   }),
 )

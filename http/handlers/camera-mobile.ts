@@ -1,13 +1,16 @@
 /** Handlers of the phones group. Neither a code nor a secret becomes part of a log line or an audit entry. */
 import { MobileCameras, MobilePublishing } from "#actors/protocol/camera-mobile.ts"
-import { PublishRefused } from "#schema/camera-mobile.ts"
+import { type DeviceUuid, MobileNotFound, PublishRefused } from "#schema/camera-mobile.ts"
+import { unnarrowed } from "#schema/permission.ts"
 import { Effect, Redacted } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { renderSVG } from "uqr"
+import { CurrentPrincipal } from "../contract/access.ts"
 import { CameraMobileGroup } from "../contract/camera-mobile.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 import { auditDetail } from "./http-audit.ts"
+import { makeGuard } from "./http-resources.ts"
 
 const whip = "/camera/api/v1/mobile/whip"
 const noStore = { "cache-control": "no-store" as const }
@@ -30,6 +33,15 @@ export const CameraMobileHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const mobiles = yield* MobileCameras
     const publishing = yield* MobilePublishing
+    const guard = yield* makeGuard
+    /** A phone is its camera; one that is none yet is there for roles that are not narrowed. */
+    const phone = Effect.fnUntraced(function*(deviceUuid: DeviceUuid) {
+      const status = yield* mobiles.status(deviceUuid)
+      const absent = () => new MobileNotFound({ deviceUuid })
+      if (status.cameraId !== null) yield* guard("camera:write", { kind: "camera", id: status.cameraId }, absent)
+      else if (!unnarrowed(yield* CurrentPrincipal, "camera:write")) return yield* absent()
+      return status
+    })
     return handlers
       .handle(
         "prepareMobile",
@@ -55,10 +67,11 @@ export const CameraMobileHandlers = HttpApiBuilder.group(
           return HttpApiSchema.withHeaders({ body, headers: noStore })
         }),
       )
-      .handle("mobileStatus", ({ query }) => mobiles.status(query.deviceUuid))
+      .handle("mobileStatus", ({ query }) => phone(query.deviceUuid))
       .handle(
         "unregisterMobile",
         Effect.fnUntraced(function*({ params }) {
+          yield* phone(params.device_uuid)
           yield* auditDetail(yield* mobiles.unregister(params.device_uuid))
         }),
       )
