@@ -37,24 +37,47 @@ const mostPopups = 4
 const pause = 300
 /** Asked for anyhow, should the channel be broken. */
 const unreadEvery = 60_000
+/** After a question that was not answered, a database that is away for a moment. */
+const askAgain = 3_000
 
-/** The node's number, asked for when `turn` grows and once a minute. */
+/** The node's number: asked for within {@link pause} of a change of `turn`, however many come, and once a minute. */
 const useUnread = (turn: number, allowed: boolean): Live["unread"] => {
   const [unread, setUnread] = useState<Live["unread"]>(null)
+  const soon = useRef<() => void>(() => undefined)
   useEffect(() => {
     if (!allowed) return
-    let alive = true
     let timer = 0
-    const ask = () => {
-      void unreadCount().then((answer) => alive && setUnread(answer), () => undefined)
-      timer = window.setTimeout(ask, unreadEvery)
+    let due = Infinity
+    /** The newest question; what older ones are answered with is not looked at. */
+    let newest = 0
+    const within = (ms: number) => {
+      const at = performance.now() + ms
+      if (at >= due) return
+      window.clearTimeout(timer)
+      due = at
+      timer = window.setTimeout(ask, ms)
     }
-    timer = window.setTimeout(ask, turn === 0 ? 0 : pause)
+    const ask = () => {
+      due = Infinity
+      newest++
+      const mine = newest
+      unreadCount().then(
+        (answer) => mine === newest && setUnread(answer),
+        () => mine === newest && within(askAgain),
+      )
+      within(unreadEvery)
+    }
+    soon.current = () => within(pause)
+    ask()
     return () => {
-      alive = false
+      newest = -1
+      soon.current = () => undefined
       window.clearTimeout(timer)
     }
-  }, [turn, allowed])
+  }, [allowed])
+  useEffect(() => {
+    if (turn > 0) soon.current()
+  }, [turn])
   return unread
 }
 
