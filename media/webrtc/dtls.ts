@@ -16,7 +16,7 @@ import {
   RTCCertificate,
   SignatureAlgorithm,
 } from "werift"
-import { srtpKeyBytes, srtpSaltBytes } from "./srtp.ts"
+import { srtpKeyBytes, srtpSaltBytes } from "./srtp-keys.ts"
 
 /** A handshake has about 2 KiB; one with retransmissions a few times that. */
 const maxHandshakeBytes = 32 * 1024

@@ -12,6 +12,7 @@ import { answerText, type HostCandidate, type Taken } from "./answer.ts"
 import type { DtlsIdentity } from "./dtls.ts"
 import { judgeFragment } from "./fragment.ts"
 import type { Offer } from "./offer.ts"
+import { PacketMemories } from "./packet-memory.ts"
 import { pathKey, Peer, type PeerEvents } from "./peer.ts"
 import type { Port } from "./ports.ts"
 import { isStun, parseBindingRequest } from "./stun.ts"
@@ -60,6 +61,7 @@ export class Exchange {
   private readonly byPath = new Map<string, Peer>()
   /** In the order of their offers. */
   private readonly peers = new Set<Peer>()
+  private readonly memories = new PacketMemories()
   listening: Listening | null = null
   /** Datagrams that belong to nobody. */
   strays = 0
@@ -98,6 +100,7 @@ export class Exchange {
     const peer: Peer = new Peer(offer, {
       identity,
       nowMs: this.nowMs,
+      memories: this.memories,
       onPath: (key, known) => {
         if (known) this.byPath.set(key, peer)
         else if (this.byPath.get(key) === peer) this.byPath.delete(key)

@@ -5,14 +5,18 @@
  * Invariants
  * 1. Payloads are the stream's: one piece of memory for all viewers. A packet of a viewer is a copy with its header, encrypted.
  * 2. A packet that is sent again is the same as before, bit by bit.
- * 3. The newest packets are remembered, as many as the lane was made for, a power of two.
+ * 3. What was sent is remembered for {@link rememberedMs} or a little more, the newest packets of it as many as the lane was made for, a
+ *    power of two: whoever asks later has gone on without it. So a viewer keeps no more of a quiet stream than of a busy one.
  */
 import { interleavingBytes, type Packets, rtpHeaderBytes } from "../rtp/packetiser.ts"
+import { frontBytes } from "./packet-memory.ts"
 import type { Peer } from "./peer.ts"
-import { tagBytes } from "./srtp.ts"
 
 /** A packet that was asked for is not sent again within this time: the question was on its way twice. */
 const againMs = 15
+/** A question comes back within a round-trip time, and again where the answer was lost too; players wait for less. */
+const rememberedMs = 2_000
+const marks = 4
 
 export interface LaneOptions {
   readonly payloadType: number
@@ -32,7 +36,11 @@ export class Lane {
   private readonly sentAgainMs: Float64Array
   /** Extended by how often it wrapped. */
   private next: number
-  private readonly first: number
+  /** The first that is remembered. */
+  private oldest: number
+  /** What was next at the newest moments {@link rememberedMs} / {@link marks} apart, the oldest first. */
+  private readonly passed: Array<number> = []
+  private passedMs: number | null = null
   packets = 0
   bytes = 0
   again = 0
@@ -41,7 +49,7 @@ export class Lane {
     this.peer = peer
     this.options = options
     this.next = options.sequence
-    this.first = options.sequence
+    this.oldest = options.sequence
     this.payloads = Array.from({ length: options.memory }, () => null)
     this.indices = new Uint16Array(options.memory)
     this.timestamps = new Uint32Array(options.memory)
@@ -66,27 +74,43 @@ export class Lane {
   private transmit(sequence: number, { bytes, starts }: Packets, index: number, timestamp: number): void {
     const from = starts[index]! + interleavingBytes
     const length = (starts[index + 1] ?? bytes.length) - from
-    const out = Buffer.allocUnsafe(length + tagBytes)
-    bytes.copy(out, 0, from, from + length)
-    out[1] = (out[1]! & 0x80) | this.options.payloadType
-    out[2] = sequence >> 8 & 255
-    out[3] = sequence & 255
-    out.writeUInt32BE(timestamp, 4)
-    out.writeUInt32BE(this.options.ssrc, 8)
+    const memory = this.peer.memoryFor(length)
+    const out = memory.bytes
+    bytes.copy(out, frontBytes, from, from + length)
+    out[frontBytes + 1] = (out[frontBytes + 1]! & 0x80) | this.options.payloadType
+    out[frontBytes + 2] = sequence >> 8 & 255
+    out[frontBytes + 3] = sequence & 255
+    out.writeUInt32BE(timestamp, frontBytes + 4)
+    out.writeUInt32BE(this.options.ssrc, frontBytes + 8)
     this.bytes += length - rtpHeaderBytes
-    this.peer.sendRtp(out, length, Math.floor(sequence / 0x1_0000))
+    this.peer.sendRtp(memory, length, Math.floor(sequence / 0x1_0000))
   }
 
   /** Once more, where it is remembered. */
   resend(sequence: number, nowMs: number): void {
     const behind = (this.next - sequence) & 0xffff
     const extended = this.next - behind
-    if (behind === 0 || behind > this.options.memory || extended < this.first) return
+    if (behind === 0 || behind > this.options.memory || extended < this.oldest) return
     const slot = extended & (this.options.memory - 1)
     const packets = this.payloads[slot]
     if (packets === null || packets === undefined || nowMs - this.sentAgainMs[slot]! < againMs) return
     this.sentAgainMs[slot] = nowMs
     this.again++
     this.transmit(extended, packets, this.indices[slot]!, this.timestamps[slot]!)
+  }
+
+  /** From time to time, several times a second: invariant 3. */
+  forget(nowMs: number): void {
+    this.passedMs ??= nowMs
+    if (nowMs - this.passedMs < rememberedMs / marks) return
+    this.passedMs = nowMs
+    this.passed.push(this.next)
+    const until = this.passed.length > marks ? this.passed.shift()! : this.oldest
+    const { memory } = this.options
+    // What a newer packet has taken the place of stays.
+    for (let one = Math.max(this.oldest, this.next - memory); one < until; one++) {
+      this.payloads[one & (memory - 1)] = null
+    }
+    this.oldest = Math.max(this.oldest, until)
   }
 }

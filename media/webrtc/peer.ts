@@ -12,8 +12,10 @@
 import { randomBytes } from "node:crypto"
 import { type Dtls, type DtlsIdentity, openDtls, type SrtpKeys } from "./dtls.ts"
 import type { Offer } from "./offer.ts"
+import type { PacketMemories, PacketMemory } from "./packet-memory.ts"
 import type { Port } from "./ports.ts"
-import { SrtpReceiver, SrtpSender, tagBytes } from "./srtp.ts"
+import { tagBytes } from "./srtp-keys.ts"
+import { SrtpReceiver, SrtpSender } from "./srtp.ts"
 import { type BindingRequest, bindingResponse, isAuthentic, roleConflict } from "./stun.ts"
 
 /** RFC 7675, section 5.1. */
@@ -62,6 +64,7 @@ export const pathKey = (port: Port, address: string, remotePort: number): string
 export interface PeerPlace {
   readonly identity: DtlsIdentity
   readonly nowMs: () => number
+  readonly memories: PacketMemories
   /** The peer is heard from a new address, or from one no more. */
   readonly onPath: (key: string, known: boolean) => void
 }
@@ -92,7 +95,7 @@ export class Peer {
     this.heardMs = this.sinceMs
     this.username = `${this.ufrag}:${offer.ufrag}`
     this.dtls = openDtls(place.identity, offer.fingerprint, {
-      send: (datagram) => this.transmit(datagram, datagram.length),
+      send: (datagram) => this.transmit(datagram),
       onKeys: (keys) => this.connected(keys),
       onEnd: (reason) => this.end(reason === "closed" ? "left" : "failed"),
     })
@@ -166,23 +169,34 @@ export class Peer {
     else this.events.onRtp(plain)
   }
 
-  private transmit(bytes: Buffer, length: number): void {
+  /** The memory remains the socket's while it waits there. */
+  private transmit(bytes: Buffer): void {
     const { selected } = this
     if (selected === null || selected.port.socket.getSendQueueSize() > maxWaitingBytes) return
-    selected.port.socket.send(bytes, 0, length, selected.remotePort, selected.address)
+    selected.port.socket.send(bytes, selected.remotePort, selected.address)
   }
 
-  /** `bytes[0, length)` is a packet with a header of 12 bytes; the tag comes behind it; the memory is this function's from then on. */
-  sendRtp(bytes: Buffer, length: number, rollover: number): void {
-    if (this.sender === null || this.state !== "connected") return
-    this.sender.protect(bytes, length, rollover)
-    this.transmit(bytes, length + tagBytes)
+  /** Where a packet of `length` bytes is made that {@link sendRtp} sends next. */
+  memoryFor(length: number): PacketMemory {
+    return this.place.memories.take(length + tagBytes)
+  }
+
+  /** What was made in {@link memoryFor}: a packet with a header of 12 bytes. */
+  sendRtp(memory: PacketMemory, length: number, rollover: number): void {
+    const { selected, sender } = this
+    if (sender === null || selected === null || this.state !== "connected") return
+    sender.protect(memory, length, rollover)
+    const { socket } = selected.port
+    const packet = memory.packet(length + tagBytes)
+    const waiting = socket.getSendQueueSize()
+    if (waiting > 0) return this.transmit(Buffer.from(packet))
+    socket.send(packet, selected.remotePort, selected.address)
+    if (socket.getSendQueueSize() > 0) this.place.memories.leave()
   }
 
   sendRtcp(packet: Buffer): void {
     if (this.sender === null || this.state !== "connected") return
-    const bytes = this.sender.protectRtcp(packet)
-    this.transmit(bytes, bytes.length)
+    this.transmit(this.sender.protectRtcp(packet))
   }
 
   /** Every {@link tickMs} or so. */

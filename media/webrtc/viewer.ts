@@ -277,6 +277,8 @@ export class Viewer implements Outlet, PeerEvents {
   }
 
   readonly onTick = (nowMs: number): void => {
+    this.video?.forget(nowMs)
+    this.audio?.forget(nowMs)
     if (nowMs - this.heardMs > reportMs) this.peer?.end("silent")
     else if (this.feed.reordered) this.peer?.end("over")
   }

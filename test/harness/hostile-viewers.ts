@@ -4,8 +4,8 @@
  * Invariant: what they send is the same for the same seed; whoever asks judges what became of the node.
  */
 import { createSocket } from "node:dgram"
-import { connect, type Socket } from "node:net"
 import { random } from "../media/random.ts"
+import { type HalfOpen, opened, openHalf } from "./half-open.ts"
 import { sleep } from "./node-process.ts"
 
 export interface Doors {
@@ -21,22 +21,11 @@ export interface Doors {
 }
 
 export interface Harm {
-  readonly halfOpen: number
+  readonly halfOpen: HalfOpen
   readonly refusedOffers: number
   readonly datagrams: number
   readonly nonsense: number
 }
-
-const opened = (port: number, first: string): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.write(first)
-      resolve(socket)
-    })
-    socket.once("error", reject)
-    // Being thrown out is what they are for.
-    socket.on("error", () => {})
-  })
 
 /** Plays the stream by RTSP and reads a byte a second of it. */
 const slowReader = async ({ rtspPath, rtspPort }: Doors, over: AbortSignal): Promise<void> => {
@@ -55,17 +44,6 @@ const slowReader = async ({ rtspPath, rtspPort }: Doors, over: AbortSignal): Pro
     await sleep(1000)
   }
   socket.destroy()
-}
-
-/** Requests that are never finished, and offers that nobody comes for. */
-const halfOpen = async (doors: Doors, count: number): Promise<ReadonlyArray<Socket>> => {
-  const sockets: Array<Socket> = []
-  for (let i = 0; i < count; i++) {
-    if (i % 10 === 9) await doors.post(doors.offer)
-    else if (i % 2 === 0) sockets.push(await opened(doors.rtspPort, "DESCRIBE rtsp://127.0.0.1/live HTTP"))
-    else sockets.push(await opened(doors.httpPort, "GET /health HTTP/1.1\r\nHost: x\r\nX-"))
-  }
-  return sockets
 }
 
 /** Nonsense by UDP: garbage, checks of nobody, DTLS and RTP from nowhere. */
@@ -120,8 +98,8 @@ export const doHarm = async (doors: Doors, seconds: number, connections: number,
   const over = AbortSignal.timeout(seconds * 1000)
   const next = random(seed)
   const slow = slowReader(doors, over)
-  const open = await halfOpen(doors, connections)
+  const half = await openHalf(doors, connections)
   const [sent, talked] = await Promise.all([datagrams(doors, over, next), nonsense(doors, over, next), slow])
-  for (const socket of open) socket.destroy()
-  return { halfOpen: open.length, refusedOffers: talked.refused, datagrams: sent, nonsense: talked.sent }
+  half.close()
+  return { halfOpen: half.told, refusedOffers: talked.refused, datagrams: sent, nonsense: talked.sent }
 }

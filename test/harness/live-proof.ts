@@ -14,6 +14,7 @@ import { random } from "../media/random.ts"
 import { client } from "../media/webrtc-peers.ts"
 import { Watching } from "../media/webrtc-watching.ts"
 import { record, type Recorded, startCameras } from "./cameras.ts"
+import { type HalfOpen, rtspStrangers } from "./half-open.ts"
 import { doHarm } from "./hostile-viewers.ts"
 import { readLive } from "./live-page.ts"
 import { isRtp, lossyRelay } from "./lossy-relay.ts"
@@ -127,6 +128,25 @@ const watchWell = (node: NodeProcess, recorded: Recorded, during: () => Promise<
     return framesOf(watching)
   })))
 
+/** Each of them was tried and told; beyond the bound those who wait longest make room, and whoever speaks is heard. */
+const judgeHalfOpen = ({ beyond, standing, tried }: HalfOpen, report: Report): void => {
+  const sum = ({ http, offers, rtsp }: HalfOpen["tried"]) => rtsp + http + offers
+  report.say(
+    `half-open: ${sum(tried)} tried, ${sum(standing)} stood at once: ${standing.rtsp} of ${tried.rtsp} by RTSP, ` +
+      `${standing.http} of ${tried.http} by HTTP, ${standing.offers} of ${tried.offers} answered offers that nobody came for`,
+  )
+  report.say(
+    `half-open beyond the bound: of ${beyond.tried} by RTSP ${beyond.standing} stood (the bound: ${rtspStrangers}), ` +
+      `${beyond.ended} were ended; a new player was answered ${beyond.newcomer}, HTTP ${beyond.http}`,
+  )
+  report.check(standing.http === tried.http, "half-open requests by HTTP were not held")
+  report.check(standing.offers === tried.offers, "offers were refused")
+  report.check(standing.rtsp === Math.min(tried.rtsp, rtspStrangers), "half-open connections by RTSP: not the bound")
+  report.check(beyond.standing <= rtspStrangers, `more than ${rtspStrangers} strangers by RTSP`)
+  report.check(beyond.standing + beyond.ended === beyond.tried, "a connection by RTSP was not ended properly")
+  report.check(beyond.newcomer === 200 && beyond.http === 200, "whoever came last was kept out")
+}
+
 const suffer = async (
   node: NodeProcess,
   recorded: Recorded,
@@ -157,9 +177,10 @@ const suffer = async (
       options.halfOpen,
     )
     report.say(
-      `harm: one byte a second; ${harm.halfOpen} half-open; ${harm.refusedOffers} offers refused, ${harm.nonsense} RTSP requests and ` +
+      `harm: one byte a second; ${harm.refusedOffers} offers refused, ${harm.nonsense} RTSP requests and ` +
         `${harm.datagrams} datagrams of nonsense`,
     )
+    judgeHalfOpen(harm.halfOpen, report)
     report.check(harm.refusedOffers > 0, "no offer was refused")
   })
   report.say(`a good viewer saw ${frames.length} pictures meanwhile`)

@@ -64,7 +64,7 @@ describe("a browser that sends", () => {
       })
       assert.deepStrictEqual(peer.audio, { codec: "pcma", payloadType: 8, clockHz: 8000, channels: 1 })
       sender.connection.setRemoteDescription(peer.answer, "answer")
-      yield* until("a connection", () => sender.connection.state() === "connected" && peer.state() === "connected")
+      yield* until("a connection", () => sender.audio!.isOpen() && peer.state() === "connected")
       sender.audio!.sendMessageBinary(rtp(8, 4712, 1, 160, Buffer.from("hello")))
       yield* until("a sound", () => heard === "hello")
     })))

@@ -4,9 +4,11 @@ import { makeDtlsIdentity, openDtls, type SrtpKeys } from "#media/webrtc/dtls.ts
 import { bitratePacket, nackPacket, parseFeedback } from "#media/webrtc/feedback.ts"
 import { judgeFragment } from "#media/webrtc/fragment.ts"
 import { parseOffer } from "#media/webrtc/offer.ts"
+import { frontBytes, PacketMemories } from "#media/webrtc/packet-memory.ts"
 import { addressesOf } from "#media/webrtc/ports.ts"
 import { Reception } from "#media/webrtc/reception.ts"
-import { SrtpReceiver, SrtpSender, tagBytes } from "#media/webrtc/srtp.ts"
+import { tagBytes } from "#media/webrtc/srtp-keys.ts"
+import { SrtpReceiver, SrtpSender } from "#media/webrtc/srtp.ts"
 import { bindingResponse, isAuthentic, parseBindingRequest } from "#media/webrtc/stun.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -34,10 +36,12 @@ describe("SRTP", () => {
   const { bytes } = seeded(1)
   const [key, salt] = [bytes(16), bytes(14)]
   const keys = { localMasterKey: key, localMasterSalt: salt, remoteMasterKey: key, remoteMasterSalt: salt }
+  const memories = new PacketMemories()
   const protect = (sender: SrtpSender, packet: Buffer, rollover: number) => {
-    const out = Buffer.concat([packet, Buffer.alloc(tagBytes)])
-    sender.protect(out, packet.length, rollover)
-    return out
+    const memory = memories.take(packet.length + tagBytes)
+    packet.copy(memory.bytes, frontBytes)
+    sender.protect(memory, packet.length, rollover)
+    return Buffer.from(memory.packet(packet.length + tagBytes))
   }
 
   it("is understood by another implementation, and understands it, across a wrap", () => {
