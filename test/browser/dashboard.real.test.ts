@@ -25,7 +25,7 @@ const complaints: Array<string> = []
 const newPage = async (width = 1440): Promise<Page> => {
   const context = await browser.newContext({ viewport: { width, height: 900 }, locale: "en-US", timezoneId: "UTC" })
   const made = await context.newPage()
-  made.setDefaultTimeout(10_000)
+  made.setDefaultTimeout(60_000)
   made.on("console", (message) => {
     if (message.type() === "error") complaints.push(`${message.text()} ${message.location().url}`)
   })

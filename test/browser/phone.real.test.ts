@@ -73,6 +73,7 @@ const cameraOf = async ({ client }: Running, name: string) => {
 
 const phoneAt = async (browser: Browser, url: string): Promise<Page> => {
   const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage()
+  page.setDefaultTimeout(60_000)
   await page.goto(url)
   return page
 }
@@ -121,14 +122,14 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
   const payload = { channelId, mode: "continuous" as const, enabled: true, retentionDays: 1 }
   const { body: recording } = await Effect.runPromise(node.client.record.createRecording({ headers: {}, payload }))
   await page.getByRole("button", { name: "Start sending" }).click()
-  await page.getByText("Sending", { exact: true }).waitFor({ timeout: 60_000 })
+  await page.getByText("Sending", { exact: true }).waitFor()
   const online = await eventually("pictures", async () => {
     const camera = await cameraOf(node, "pocket")
     return camera?.status === "online" && camera.channels[0]!.streams[0]!.codec !== null ? camera : null
   })
   assert.deepInclude(online.channels[0]!.streams[0], { codec: "h264", audioCodec: "opus" })
   assert.isTrue((await status(node, ticket.deviceUuid)).publishing)
-  await dashboard.getByText("sending", { exact: true }).waitFor({ timeout: 60_000 })
+  await dashboard.getByText("sending", { exact: true }).waitFor()
 
   // The page is opened anew, as after a telephone that was put away: the new session replaces the old one.
   await page.reload()
@@ -139,7 +140,7 @@ const scene = async (node: Running, browser: Browser, ask: Ask) => {
     return gaps.some(({ cause }) => cause === "publisher_away")
   })
   await page.getByRole("button", { name: "Start sending" }).click()
-  await page.getByText("Sending", { exact: true }).waitFor({ timeout: 60_000 })
+  await page.getByText("Sending", { exact: true }).waitFor()
   await eventually("pictures again", async () => (await cameraOf(node, "pocket"))?.status === "online")
   return { page, ticket, recording }
 }
@@ -196,7 +197,7 @@ describe.skipIf(withoutChromium !== "")(
         await refusals(node.address, ticket.claimCode)
         const params = { device_uuid: ticket.deviceUuid }
         await Effect.runPromise(node.client.cameraMobile.unregisterMobile({ params }))
-        await page.getByText("Not registered any more").waitFor({ timeout: 60_000 })
+        await page.getByText("Not registered any more").waitFor()
         // It is recorded: the camera stays with its footage, and nothing comes any more.
         await eventually("an end", async () => (await cameraOf(node, "pocket"))?.status === "offline")
         await Effect.runPromise(
@@ -206,6 +207,6 @@ describe.skipIf(withoutChromium !== "")(
         await browser.close()
         await node.stop()
       }
-    }, 240_000)
+    }, 400_000)
   },
 )
