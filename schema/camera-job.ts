@@ -60,8 +60,16 @@ export const ImportPlan = Schema.Struct({
 }).annotate({ identifier: "CameraImportPlan" })
 export type ImportPlan = typeof ImportPlan.Type
 
-/** `refused`: by the camera, the credentials, or the licence. `failed`: by a fault of ours; the log tells. */
-export const JobOutcome = Schema.Literals(["waiting", "added", ...notAdded, "refused", "unreachable", "failed"])
+/** `refused`: by the camera. `restricted`: by the licence. `failed`: by a fault of ours; the log tells. */
+export const JobOutcome = Schema.Literals([
+  "waiting",
+  "added",
+  ...notAdded,
+  "refused",
+  "restricted",
+  "unreachable",
+  "failed",
+])
 export type JobOutcome = typeof JobOutcome.Type
 
 export const CameraJobItem = Schema.Struct({

@@ -54,7 +54,7 @@ const hasMessage = (error: unknown): error is { readonly message: string } =>
 /** What became of an item, from the error that adding it ended with. */
 const outcomeOf: Readonly<Record<string, JobOutcome>> = {
   CameraAuthFailed: "refused",
-  LicenseRestricted: "refused",
+  LicenseRestricted: "restricted",
   CameraUnreachable: "unreachable",
   OnvifOperationUnsupported: "unsupported",
   DriverUnsupported: "unsupported",

@@ -86,14 +86,15 @@ const publishing = [
     payload: sdp("application/sdp"),
     success: HttpApiSchema.WithHeaders(sdp("application/sdp").annotate({ httpApiStatus: 201 }), {
       location: Schema.String,
+      link: Schema.optionalKey(Schema.String),
       "cache-control": Schema.Literal("no-store"),
     }),
     error: problems(InvalidInput, PublishingPaused, PublishRefused),
   }).annotateMerge(access("public")).annotateMerge(extension).annotateMerge(audited("none")).annotateMerge(
     doc(
       "Publish from a phone",
-      "WHIP (RFC 9725): `Authorization: Bearer` with the publish secret, an SDP offer in, 201 with the answer and the session's " +
-        "`Location`. H.264 and, where offered, Opus are taken. A newer session of the same phone replaces the one before. 422 where " +
+      "WHIP (RFC 9725): `Authorization: Bearer` with the publish secret, an SDP offer in, 201 with the answer, the session's " +
+        "`Location` and a `Link` for each ICE server. H.264 and, where offered, Opus are taken. A newer session of the same phone replaces the one before. 422 where " +
         "the offer has no H.264.",
     ),
   ),

@@ -1,5 +1,6 @@
 /** Handlers of the phones group. Neither a code nor a secret becomes part of a log line or an audit entry. */
 import { MobileCameras, MobilePublishing } from "#actors/protocol/camera-mobile.ts"
+import { WebRtc } from "#media/webrtc.ts"
 import { type DeviceUuid, MobileNotFound, PublishRefused } from "#schema/camera-mobile.ts"
 import { unnarrowed } from "#schema/permission.ts"
 import { Effect, Redacted } from "effect"
@@ -10,6 +11,7 @@ import { CameraMobileGroup } from "../contract/camera-mobile.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 import { auditDetail } from "./http-audit.ts"
+import { iceLinks } from "./http-ice.ts"
 import { makeGuard } from "./http-resources.ts"
 
 const whip = "/camera/api/v1/mobile/whip"
@@ -33,6 +35,7 @@ export const CameraMobileHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const mobiles = yield* MobileCameras
     const publishing = yield* MobilePublishing
+    const { iceServers } = yield* WebRtc
     const guard = yield* makeGuard
     /** A phone is its camera; one that is none yet is there for roles that are not narrowed. */
     const phone = Effect.fnUntraced(function*(deviceUuid: DeviceUuid) {
@@ -80,7 +83,10 @@ export const CameraMobileHandlers = HttpApiBuilder.group(
         Effect.fnUntraced(function*({ payload, request }) {
           const secret = yield* bearerOf(request.headers["authorization"])
           const { answer, sessionId } = yield* publishing.open(secret, payload)
-          return HttpApiSchema.withHeaders({ body: answer, headers: { ...noStore, location: `${whip}/${sessionId}` } })
+          return HttpApiSchema.withHeaders({
+            body: answer,
+            headers: { ...noStore, location: `${whip}/${sessionId}`, ...iceLinks(iceServers) },
+          })
         }),
       )
       .handle("trickleMobile", ({ params, payload }) => publishing.trickle(params.session_id, payload))

@@ -1,5 +1,6 @@
 /** Handlers of talk-back: from the contract to {@link TalkBack}, and nothing else. */
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
+import { WebRtc } from "#media/webrtc.ts"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -7,6 +8,7 @@ import { currentUser } from "../contract/access.ts"
 import { CameraTalkGroup } from "../contract/camera-talk.ts"
 import { createdAt, nightjar } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
+import { iceLinks } from "./http-ice.ts"
 
 const pathOf = (streamId: string) => `/camera/api/v1/streams/${streamId}/backchannel`
 
@@ -22,6 +24,7 @@ export const CameraTalkHandlers = HttpApiBuilder.group(
   "cameraTalk",
   Effect.fnUntraced(function*(handlers) {
     const talk = yield* TalkBack
+    const { iceServers } = yield* WebRtc
     return handlers
       .handle(
         "openTalk",
@@ -39,7 +42,7 @@ export const CameraTalkHandlers = HttpApiBuilder.group(
           return HttpServerResponse.text(answer, {
             status: 201,
             contentType: "application/sdp",
-            headers: { location: `${pathOf(id)}/whip/${peerId}`, "cache-control": "no-store" },
+            headers: { location: `${pathOf(id)}/whip/${peerId}`, "cache-control": "no-store", ...iceLinks(iceServers) },
           })
         }),
       )

@@ -3,7 +3,7 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
-import { type IceServer, WebRtc } from "#media/webrtc.ts"
+import { WebRtc } from "#media/webrtc.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { IceRestartUnsupported, NotForWebRtc, OfferRefused, WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
@@ -14,19 +14,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraWebRtcGroup, whepPath } from "../contract/camera-webrtc.ts"
 import { nightjar } from "../contract/conventions.ts"
-
-/** The value of a quoted parameter (RFC 9110, section 5.6.4). */
-const quoted = (text: string): string => `"${text.replaceAll(/[\\"]/g, "\\$&")}"`
-
-/** RFC 9725, section 4.6. Credentials are told to whoever was let in: browsers need them. */
-const linkOf = ({ credential, url, username }: IceServer): string => {
-  const link = `<${url}>; rel="ice-server"`
-  return username === null || credential === null ?
-    link :
-    `${link}; username=${quoted(username)}; credential=${
-      quoted(Redacted.value(credential))
-    }; credential-type="password"`
-}
+import { iceLinks } from "./http-ice.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer ([\w.~+/-]{1,4096}=*)$/i.exec(header ?? "")?.[1] ?? ""
 
@@ -71,7 +59,6 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
             WebRtcClosed: () => Effect.fail(closed()),
             WebRtcBusy: () => Effect.fail(busy()),
           }))
-          const links = webRtc.iceServers.map(linkOf).join(", ")
           return HttpServerResponse.text(peer.answer, {
             status: 201,
             contentType: "application/sdp",
@@ -79,7 +66,7 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
               "location": `${whepPath(id)}/${peer.id}`,
               "nightjar-sound": peer.sound,
               "cache-control": "no-store",
-              ...links === "" ? {} : { link: links },
+              ...iceLinks(webRtc.iceServers),
             },
           })
         }))

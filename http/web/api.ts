@@ -98,13 +98,14 @@ export const freshToken = async (): Promise<string> => {
   return accessToken ?? ""
 }
 
-const ask = (path: string, signal: AbortSignal): Promise<Response> =>
-  fetch(path, { signal, headers: accessToken === null ? {} : { authorization: `Bearer ${accessToken}` } })
-
 /** The body of a path as the node sends it, for files; `onBytes` hears how many bytes have come so far. */
-export const readFile = async (path: string, onBytes: (bytes: number) => void, signal: AbortSignal): Promise<Blob> => {
-  await freshToken()
-  const answer = await ask(path, signal)
+export const readFile = async (
+  path: string,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Blob> => {
+  const answer = await fetch(path, { signal, headers: { ...headers, authorization: `Bearer ${await freshToken()}` } })
   if (!answer.ok) {
     const problem = decodeProblem(await answer.json().catch(() => null))
     throw new Error(

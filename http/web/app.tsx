@@ -4,6 +4,8 @@ import { Option, Schema } from "effect"
 import { useCallback, useEffect, useRef, useState } from "react"
 import { AuditPage } from "./pages/audit.tsx"
 import { CameraAddPage } from "./pages/camera-add.tsx"
+import { CameraImportPage } from "./pages/camera-import.tsx"
+import { CameraJobPage } from "./pages/camera-job.tsx"
 import { CameraPage } from "./pages/camera.tsx"
 import { CamerasPage } from "./pages/cameras.tsx"
 import { GroupsPage } from "./pages/groups.tsx"
@@ -74,6 +76,10 @@ const Page = ({ route }: { readonly route: Route }) => {
   }
   if (route.page === "cameras" && may("camera:write") && (route.argument === "add" || route.query.has("add"))) {
     return <CameraAddPage />
+  }
+  if (route.page === "cameras" && route.argument === "import" && may("camera:backup")) return <CameraImportPage />
+  if (route.page === "cameras" && route.argument === "jobs" && may("camera:write")) {
+    return <CameraJobPage id={route.query.get("id")} />
   }
   if (route.page === "cameras") return <CamerasPage />
   if (route.page === "recordings") return <RecordingsPage />

@@ -8,6 +8,7 @@
 import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { StreamId } from "#schema/common.ts"
 import { call } from "./api.ts"
+import { useServers } from "./ice.ts"
 
 export interface Talk {
   /** Loudness now, 0 to 1. */
@@ -66,9 +67,16 @@ const connect = async (streamId: StreamId, microphone: MediaStream, codec: TalkC
   const fitting = offered.filter(({ mimeType }) => mimeType.toLowerCase() === mimeTypes[codec].toLowerCase())
   if (fitting.length === 0) throw new Error("This browser cannot send what the camera takes (G.711).")
   transceiver.setCodecPreferences(fitting)
-  await peer.setLocalDescription()
-  const offer = peer.localDescription?.sdp ?? ""
-  const answer = await call((api) => api.cameraTalk.offerTalk({ params: { stream_id: streamId }, payload: offer }))
+  const offer = await peer.createOffer()
+  const [answer, { headers }] = await call((api) =>
+    api.cameraTalk.offerTalk({
+      params: { stream_id: streamId },
+      payload: offer.sdp ?? "",
+      responseMode: "decoded-and-response",
+    })
+  )
+  useServers(peer, headers["link"] ?? null)
+  await peer.setLocalDescription(offer)
   await peer.setRemoteDescription({ type: "answer", sdp: answer })
   return peer
 }

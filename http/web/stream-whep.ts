@@ -7,6 +7,7 @@
  */
 import { Problem } from "#schema/problem.ts"
 import { Option, Schema } from "effect"
+import { useServers } from "./ice.ts"
 import { type Fault, guarded, meter, type StartWay, type WayInput } from "./stream-way.ts"
 
 /** Pictures wait so long for late packets before they are shown, seconds: the browser lengthens it by itself when it must. */
@@ -19,20 +20,6 @@ const decodeProblem = Schema.decodeUnknownOption(Problem)
 
 /** Words for sound that comes another way. */
 export const aacWords = "WebRTC carries no AAC: with its sound the stream is played by HLS, a little later."
-
-/** Servers in the answer's `Link` fields (RFC 9725, section 4.6): `<turn:host?transport=udp>; rel="ice-server"; username="…"; …`. */
-const serversIn = (link: string | null): Array<RTCIceServer> =>
-  (link ?? "").split(/,\s*(?=<)/).flatMap((one) => {
-    const urls = /^<([^>]+)>/.exec(one)?.[1]
-    if (urls === undefined || !/;\s*rel="?ice-server"?/.test(one)) return []
-    const username = /;\s*username="([^"]*)"/.exec(one)?.[1]
-    const credential = /;\s*credential="([^"]*)"/.exec(one)?.[1]
-    return [{
-      urls,
-      ...(username === undefined ? {} : { username }),
-      ...(credential === undefined ? {} : { credential }),
-    }]
-  })
 
 /** A refusal that is an answer to the offer itself (RFC 9110: not acceptable, unsupported media type, not implemented). */
 const faultOf = async (answer: Response): Promise<Fault> => {
@@ -153,8 +140,7 @@ export const overWebrtc: StartWay = (input, told) => {
     const sdp = await answer.text()
     if (abort.signal.aborted) return leave()
     if (sound && answer.headers.get("nightjar-sound") === "unplayable") return fail({ kind: "lost", words: aacWords })
-    const iceServers = serversIn(answer.headers.get("link"))
-    if (iceServers.length > 0) peer.setConfiguration({ ...peer.getConfiguration(), iceServers })
+    useServers(peer, answer.headers.get("link"))
     await peer.setLocalDescription(offer)
     await peer.setRemoteDescription({ type: "answer", sdp })
     await video.play().catch(() => undefined)

@@ -5,6 +5,7 @@
  * 1. One connection at a time; after one that failed the next comes after 1 to 15 s, sooner when the network comes back.
  * 2. Only a refusal (401) ends it by itself: everything else may get better.
  */
+import { useServers } from "./ice.ts"
 
 export type PublishState =
   | { readonly kind: "connecting" }
@@ -41,7 +42,7 @@ const preferH264 = (transceiver: RTCRtpTransceiver) => {
   if (codecs.length > 0) transceiver.setCodecPreferences(codecs.toSorted((a, b) => rank(a) - rank(b)))
 }
 
-const offerOf = async (connection: RTCPeerConnection, media: MediaStream): Promise<string> => {
+const offerOf = async (connection: RTCPeerConnection, media: MediaStream): Promise<RTCSessionDescriptionInit> => {
   for (const track of media.getTracks()) {
     const encodings = track.kind === "video" ? { sendEncodings: [{ maxBitrate }] } : {}
     const transceiver = connection.addTransceiver(track, { direction: "sendonly", streams: [media], ...encodings })
@@ -52,8 +53,7 @@ const offerOf = async (connection: RTCPeerConnection, media: MediaStream): Promi
     parameters.degradationPreference = "maintain-resolution"
     await transceiver.sender.setParameters(parameters).catch(() => undefined)
   }
-  await connection.setLocalDescription()
-  return connection.localDescription?.sdp ?? ""
+  return connection.createOffer()
 }
 
 /** Until the connection has ended; fails with why, in words. */
@@ -81,12 +81,20 @@ const session = async (media: MediaStream, secret: string, signal: AbortSignal, 
   const connection = new RTCPeerConnection()
   let location: string | null = null
   try {
-    const body = await offerOf(connection, media)
+    const offer = await offerOf(connection, media)
     const headers = { "content-type": "application/sdp", authorization: `Bearer ${secret}` }
-    const answer = await fetch(endpoint, { method: "POST", headers, body, signal, credentials: "omit" })
+    const answer = await fetch(endpoint, {
+      method: "POST",
+      headers,
+      body: offer.sdp ?? "",
+      signal,
+      credentials: "omit",
+    })
     if (answer.status === 401) throw new Refused()
     if (answer.status !== 201) throw new Error(await detailOf(answer))
     location = answer.headers.get("location")
+    useServers(connection, answer.headers.get("link"))
+    await connection.setLocalDescription(offer)
     const over = ended(connection, signal, onLive)
     await connection.setRemoteDescription({ type: "answer", sdp: await answer.text() })
     await over

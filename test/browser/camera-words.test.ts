@@ -1,6 +1,7 @@
 /** What the pages of cameras make of what is written, held down and pulled, without a browser. */
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, beforeEach, vi } from "vitest"
+import { serversIn } from "../../http/web/ice.ts"
 import { addressOf, candidateOfText } from "../../http/web/parts/camera-candidate.ts"
 import {
   isMoveKey,
@@ -10,6 +11,18 @@ import {
   velocityOf,
   velocityOfKeys,
 } from "../../http/web/parts/camera-motion.ts"
+
+describe("ICE servers", () => {
+  it("are read from the links of an answer as they were written", () => {
+    const link = `<stun:a:3478>; rel="ice-server", <https://a/>; rel="next", ` +
+      `<turn:b>; rel="ice-server"; username="me"; credential="s\\"cr\\\\it, <x>"; credential-type="password"`
+    assert.deepStrictEqual(serversIn(link), [
+      { urls: "stun:a:3478" },
+      { urls: "turn:b", username: "me", credential: `s"cr\\it, <x>` },
+    ])
+    assert.deepStrictEqual(serversIn(null), [])
+  })
+})
 
 describe("addresses by hand", () => {
   const onvif = (text: string) => {

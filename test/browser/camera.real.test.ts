@@ -4,6 +4,7 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { readFile } from "node:fs/promises"
 import type { Browser, Page } from "playwright-core"
 import { type Simulator, startSimulator } from "../camera-simulator/simulator.ts"
 import { type SimulatedDevice, startDevice } from "../onvif-simulator/device.ts"
@@ -97,6 +98,7 @@ describe.skipIf(withoutChromium)(
       await page.getByLabel("Password", { exact: true }).fill("swordfish")
       await page.getByRole("button", { name: "Add and try" }).click()
       // Two take it; the third one says that it does not, and is asked for its own.
+      await page.getByText("3 of 3 asked, 2 added").waitFor()
       await page.getByRole("button", { name: "Go on with 2 cameras" }).waitFor()
       const refused = page.getByRole("listitem", { name: longName })
       await refused.getByText("The camera refused the user name or the password").waitFor()
@@ -122,6 +124,81 @@ describe.skipIf(withoutChromium)(
       await page.getByRole("row", { name: /By its stream.*recording/ }).waitFor()
       await page.getByRole("link", { name: "Add cameras" }).click()
       await page.getByRole("link", { name: "already added" }).first().waitFor()
+    })
+
+    it("exports the cameras, says what an import would do, and does it", async () => {
+      await go("cameras")
+      await page.getByRole("button", { name: "Export…" }).click()
+      const dialog = page.getByRole("dialog", { name: "Export cameras" })
+      await dialog.getByLabel(/^Passphrase/).fill("a passphrase — ä")
+      await dialog.getByLabel(/^The same again/).fill("a passphrase")
+      await dialog.getByText("This is not the same").waitFor()
+      assert.isTrue(await dialog.getByRole("button", { name: "Export", exact: true }).isDisabled())
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await narrow("export")
+      await dialog.getByLabel(/^The same again/).fill("a passphrase — ä")
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        dialog.getByRole("button", { name: "Export", exact: true }).click(),
+      ])
+      assert.match(download.suggestedFilename(), /^cameras-\d{4}-\d\d-\d\d\.json$/)
+      const document = JSON.parse(await readFile(await download.path(), "utf8")) as {
+        readonly cameras: ReadonlyArray<object>
+      }
+      assert.lengthOf(document.cameras, 3)
+      const [first] = document.cameras
+      // One that is new, one that cannot be read, beside those that are here.
+      const elsewhere = {
+        ...first,
+        id: "01890000-0000-7000-8000-00000000abcd",
+        name: "From the backup",
+        sealedPassword: null,
+        hasPassword: false,
+        channels: [],
+      }
+      const cameras = [...document.cameras, elsewhere, { name: "Broken" }]
+
+      await page.getByRole("link", { name: "Import…" }).click()
+      const file = page.getByLabel("File of an export")
+      await file.setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("{}") })
+      await page.getByText("This file is no backup of cameras").waitFor()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await narrow("import")
+      const buffer = Buffer.from(JSON.stringify({ ...document, cameras, count: cameras.length }))
+      await file.setInputFiles({ name: "cameras.json", mimeType: "application/json", buffer })
+      await page.getByText("5 cameras, exported").waitFor()
+      const passphrase = page.getByLabel("Passphrase of the export")
+      await passphrase.fill("not the passphrase")
+      await passphrase.press("Enter")
+      await page.getByText("The passphrase is not the one that the document was exported with").waitFor()
+      await passphrase.fill("a passphrase — ä")
+      await passphrase.press("Enter")
+      await page.getByRole("heading", { name: "1 camera would be added" }).waitFor()
+      const planned = region("Cameras of the file")
+      await planned.getByRole("button", { name: "here already 3" }).click()
+      await planned.getByText("Yard", { exact: true }).waitFor()
+      assert.strictEqual(await planned.getByText("From the backup").count(), 0)
+      await planned.getByRole("button", { name: "all 5" }).click()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await narrow("plan")
+      await page.getByRole("button", { name: "Import 1 camera" }).click()
+      await page.getByRole("heading", { name: "Done: 1 of 5 was added" }).waitFor()
+      assert.match(page.url(), /#\/cameras\/jobs\?id=/)
+      await page.reload()
+      const items = region("Cameras of this job")
+      await items.getByRole("link", { name: "From the backup" }).waitFor()
+      await items.getByText("it cannot be read").waitFor()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await narrow("job")
+      await items.getByRole("link", { name: "From the backup" }).click()
+      await page.getByRole("heading", { name: "From the backup", level: 1 }).waitFor()
+      await go("cameras")
+      await page.getByRole("button", { name: "Delete From the backup" }).click()
+      await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click()
+      await page.getByRole("link", { name: "From the backup" }).waitFor({ state: "detached" })
+      await go("cameras/jobs?id=01890000-0000-7000-8000-00000000abcd")
+      await page.getByRole("heading", { name: "This work is not known (any more)" }).waitFor()
+      assert.deepStrictEqual(await faultsOf(page), [])
     })
 
     it("says what a camera is and can do, with the evidence", async () => {

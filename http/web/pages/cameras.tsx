@@ -3,6 +3,7 @@ import type { Camera } from "#schema/camera.ts"
 import type { Recording } from "#schema/record-config.ts"
 import { useEffect, useState } from "react"
 import { deleteCamera, listCameras, listRecordings, messageOf } from "../api.ts"
+import { ExportCameras } from "../parts/camera-export.tsx"
 import { CameraForm } from "../parts/camera-form.tsx"
 import { AddPhone } from "../parts/camera-phone.tsx"
 import { codecNames } from "../parts/camera-words.ts"
@@ -13,7 +14,7 @@ import { type Route, useRoute } from "../route.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 
-type Open = { readonly kind: "phone" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
+type Open = { readonly kind: "phone" | "export" } | { readonly kind: "edit" | "delete"; readonly camera: Camera }
 
 const Picture = ({ camera }: { readonly camera: Camera }) => {
   const stream = camera.channels[0]?.streams[0]
@@ -164,23 +165,30 @@ export const CamerasPage = () => {
     cameras.refresh()
     recordings.refresh()
   }
+  const some = cameras.data !== null && cameras.data.length > 0
   const of = (camera: Camera) => recordings.data?.filter((one) => one.cameraId === camera.id)
   return (
     <>
       <div className="head">
         <h1>Cameras</h1>
-        {may("camera:write") && (
-          <div className="actions">
+        <div className="actions">
+          {may("camera:backup") && (
+            <>
+              <a className="button" href="#/cameras/import">Import…</a>
+              {some && <button type="button" onClick={() => setOpen({ kind: "export" })}>Export…</button>}
+            </>
+          )}
+          {may("camera:write") && (
             <button type="button" onClick={() => setOpen({ kind: "phone" })}>
               <Icon name="plus" />Add a phone
             </button>
-            {cameras.data !== null && cameras.data.length > 0 && (
-              <a className="button primary" href="#/cameras/add">
-                <Icon name="plus" />Add cameras
-              </a>
-            )}
-          </div>
-        )}
+          )}
+          {may("camera:write") && some && (
+            <a className="button primary" href="#/cameras/add">
+              <Icon name="plus" />Add cameras
+            </a>
+          )}
+        </div>
       </div>
       <Problem error={cameras.error ?? recordings.error} />
       {cameras.data === null && cameras.error === null && <Loading lines={4} />}
@@ -197,10 +205,15 @@ export const CamerasPage = () => {
           )}
         </Empty>
       )}
-      {cameras.data !== null && cameras.data.length > 0 && <List cameras={cameras.data} of={of} onOpen={setOpen} />}
+      {cameras.data !== null && some && <List cameras={cameras.data} of={of} onOpen={setOpen} />}
       {open?.kind === "phone" && (
         <Modal title="Add a phone" onClose={done}>
           <AddPhone onDone={done} />
+        </Modal>
+      )}
+      {open?.kind === "export" && (
+        <Modal title="Export cameras" onClose={done}>
+          <ExportCameras onDone={done} />
         </Modal>
       )}
       {open?.kind === "edit" && (

@@ -1,11 +1,11 @@
 /** Second step of adding cameras: user name and password, tried at once, and what each camera said to them. */
 import { useState } from "react"
-import { type Credentials, inParallel, type Outcome, tryCamera } from "../api-camera-add.ts"
+import { addTogether, type Credentials, inParallel, type Outcome, tryStream } from "../api-camera-add.ts"
 import { addressOf, type Candidate } from "./camera-candidate.ts"
 import { Check, Text } from "./forms.tsx"
 import { Icon } from "./icons.tsx"
 
-/** Cameras that are tried at the same time. */
+/** Streams that are tried at the same time; cameras that speak ONVIF are one piece of work for the node. */
 const width = 3
 
 export type Outcomes = Readonly<Record<string, Outcome | "trying">>
@@ -73,6 +73,19 @@ const Result = ({ outcome }: { readonly outcome: Outcome | "trying" | undefined 
   )
 }
 
+interface ProgressProps {
+  readonly asked: number
+  readonly added: number
+  readonly of: number
+}
+
+const Progress = ({ added, asked, of }: ProgressProps) => (
+  <div>
+    <progress aria-label="Cameras asked" max={of} value={asked} />
+    <p className="small muted number" role="status">{asked} of {of} asked, {added} added</p>
+  </div>
+)
+
 interface Props {
   readonly candidates: ReadonlyArray<Candidate>
   readonly outcomes: Outcomes
@@ -89,7 +102,8 @@ export const TryStep = ({ candidates, onBack, onNext, onOutcome, outcomes }: Pro
   const [own, setOwn] = useState<Readonly<Record<string, Credentials>>>({})
   const [each, setEach] = useState(false)
   const left = candidates.filter(({ key }) => !isAdded(outcomes[key]))
-  const busy = candidates.some(({ key }) => outcomes[key] === "trying")
+  const trying = candidates.filter(({ key }) => outcomes[key] === "trying").length
+  const busy = trying > 0
   const added = candidates.length - left.length
   const wantsOwn = ({ key }: Candidate): boolean => {
     const outcome = outcomes[key]
@@ -99,10 +113,13 @@ export const TryStep = ({ candidates, onBack, onNext, onOutcome, outcomes }: Pro
   }
   const attempt = () => {
     for (const { key } of left) onOutcome(key, "trying")
-    void inParallel(left, width, async (candidate) => {
-      const credentials = wantsOwn(candidate) ? own[candidate.key] ?? shared : shared
-      onOutcome(candidate.key, await tryCamera(candidate, candidate.title, credentials))
-    })
+    const credentialsOf = (one: Candidate) => wantsOwn(one) ? own[one.key] ?? shared : shared
+    const cameras = left.flatMap((one) =>
+      one.kind === "onvif" ? [{ candidate: one, credentials: credentialsOf(one) }] : []
+    )
+    const streams = left.flatMap((one) => one.kind === "rtsp" ? [one] : [])
+    void addTogether(cameras, onOutcome)
+    void inParallel(streams, width, async (one) => onOutcome(one.key, await tryStream(one, credentialsOf(one))))
   }
   return (
     <form
@@ -125,6 +142,9 @@ export const TryStep = ({ candidates, onBack, onNext, onOutcome, outcomes }: Pro
         )}
         {candidates.length > 1 && left.length > 0 && (
           <Check label="Each camera has its own" checked={each} onChange={setEach} />
+        )}
+        {candidates.length > 1 && Object.keys(outcomes).length > 0 && (
+          <Progress asked={candidates.length - trying} added={added} of={candidates.length} />
         )}
         <ul className="plain-list">
           {candidates.map((candidate) => (
