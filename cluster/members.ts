@@ -1,15 +1,22 @@
 /**
- * The members of the cluster: every node that stands in the table `node` of its database, with what others need to reach and to know it.
+ * The nodes of the cluster: everyone that stands in the table `node` of its database, with what others need to reach and to know it,
+ * and whether it was admitted.
  *
  * Invariants
- * 1. A node writes its own row and nobody else's.
- * 2. What is known is what was last read successfully; it is read every {@link readEvery}, so an outage takes nobody away.
+ * 1. A node writes its own row and nobody else's. What it tells there (addresses and pins) is signed by its identity, and its identity is
+ *    proven by the cluster's key: whoever merely reaches the database cannot pass for a member. What is not signed is left out.
+ * 2. Who is not `admitted` may be seen, and nothing more: no runner, no peer, no keys.
+ * 3. What is known is what was last read successfully, so an outage takes nobody away.
  */
 import { NodeId } from "#schema/common.ts"
 import { isSlot, type Slot } from "#schema/ownership.ts"
 import { Context, Effect, Layer, Schedule, Stream, SubscriptionRef } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { createPublicKey, sign, verify } from "node:crypto"
+import { NodeIdentity } from "./identity.ts"
+import { isAdmitted, type Keyring } from "./keyring.ts"
 import { Ownership } from "./ownership.ts"
+import { Trusted } from "./socket.ts"
 
 /** Where a node's HTTP interface is. */
 export interface HttpReach {
@@ -32,11 +39,15 @@ export interface Member {
   readonly name: string
   /** `host:port` of its runner. */
   readonly address: string
+  /** Of its runner's key; null where what it tells is not signed. */
+  readonly transportPin: string | null
   /** Null until it first told. */
   readonly http: HttpReach | null
   /** Ed25519 and X25519, 32 bytes in base64url each. */
   readonly signingKey: string
   readonly transferKey: string
+  /** Has the cluster's key. False for all others while this node itself has not. */
+  readonly admitted: boolean
   /** Of the program it runs. */
   readonly version: string | null
   /** When its present life began. */
@@ -58,75 +69,122 @@ export interface MembersOptions {
   readonly reach: OwnReach | null
 }
 
-const readEvery = "2 seconds"
-
 interface Row {
   readonly nodeId: string
   readonly slot: string
   readonly name: string
   readonly address: string
+  readonly transportPin: string | null
   readonly httpAddress: string | null
   readonly tlsPin: string | null
+  readonly toldSignature: string | null
   readonly signingKey: string
   readonly transferKey: string
+  readonly admission: string | null
   readonly version: string | null
   readonly startedAt: Date
 }
 
-const memberOf = (row: Row): ReadonlyArray<Member> =>
-  isSlot(row.slot) ?
-    [{
+type Told = Pick<Row, "nodeId" | "address" | "transportPin" | "httpAddress" | "tlsPin">
+
+const statement = (row: Told): Buffer =>
+  Buffer.from(
+    JSON.stringify(["nightjar node v1", row.nodeId, row.address, row.transportPin, row.httpAddress, row.tlsPin]),
+  )
+
+const isSigned = (row: Row): boolean => {
+  if (row.toldSignature === null) return false
+  try {
+    const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: row.signingKey }, format: "jwk" })
+    return verify(null, statement(row), key, Buffer.from(row.toldSignature, "base64url"))
+  } catch {
+    // Not a key.
+    return false
+  }
+}
+
+const retryEvery = "2 seconds"
+/** Of plain values only, in one order of keys: the text tells whether two lists are the same. */
+const textOf = (members: ReadonlyArray<Member>) => JSON.stringify(members)
+
+const make = Effect.fnUntraced(function*({ reach, version }: MembersOptions, keyring: Keyring) {
+  const sql = yield* SqlClient.SqlClient
+  const { nodeId } = yield* Ownership
+  const { signing } = yield* NodeIdentity
+  const trusted = yield* Trusted
+
+  const memberOf = (row: Row, held: Parameters<typeof isAdmitted>[0]): ReadonlyArray<Member> => {
+    if (!isSlot(row.slot)) return []
+    const signed = isSigned(row)
+    return [{
       nodeId: NodeId.make(row.nodeId),
       slot: row.slot,
       name: row.name,
       address: row.address,
-      http: row.httpAddress === null ? null : { address: row.httpAddress, tlsPin: row.tlsPin },
+      transportPin: signed ? row.transportPin : null,
+      http: signed && row.httpAddress !== null ? { address: row.httpAddress, tlsPin: row.tlsPin } : null,
       signingKey: row.signingKey,
       transferKey: row.transferKey,
+      admitted: isAdmitted(held, row, row.admission),
       version: row.version,
       startedMs: row.startedAt.getTime(),
-    }] :
-    []
-
-/** Of plain values only, in one order of keys: the text tells whether two lists are the same. */
-const textOf = (members: ReadonlyArray<Member>) => JSON.stringify(members)
-
-const make = Effect.fnUntraced(function*({ reach, version }: MembersOptions) {
-  const sql = yield* SqlClient.SqlClient
-  const { nodeId } = yield* Ownership
-
-  const read = Effect.map(
-    sql<Row>`
-      SELECT node_id AS "nodeId", slot, name, address, http_address AS "httpAddress", tls_pin AS "tlsPin",
-        signing_key AS "signingKey", transfer_key AS "transferKey", version, started_at AS "startedAt"
-      FROM node ORDER BY slot`,
-    (rows) => rows.flatMap(memberOf),
-  )
+    }]
+  }
+  const read = Effect.gen(function*() {
+    const rows = yield* sql<Row>`
+      SELECT node_id AS "nodeId", slot, name, address, transport_pin AS "transportPin", http_address AS "httpAddress",
+        tls_pin AS "tlsPin", told_signature AS "toldSignature", signing_key AS "signingKey", transfer_key AS "transferKey",
+        admission, version, started_at AS "startedAt"
+      FROM node ORDER BY slot`
+    const held = yield* SubscriptionRef.get(keyring)
+    return rows.flatMap((row) => memberOf(row, held))
+  })
   const tell = (now: HttpReach | null) =>
-    sql`
-      UPDATE node SET version = ${version}, http_address = ${now?.address ?? null}, tls_pin = ${now?.tlsPin ?? null}
-      WHERE node_id = ${nodeId}`
+    sql.withTransaction(Effect.gen(function*() {
+      const [own] = yield* sql<{ readonly address: string }>`
+        SELECT address FROM node WHERE node_id = ${nodeId} FOR UPDATE`
+      const told: Told = {
+        nodeId,
+        address: own?.address ?? "",
+        transportPin: trusted.pin,
+        httpAddress: now?.address ?? null,
+        tlsPin: now?.tlsPin ?? null,
+      }
+      yield* sql`
+        UPDATE node SET version = ${version}, transport_pin = ${told.transportPin}, http_address = ${told.httpAddress},
+          tls_pin = ${told.tlsPin},
+          told_signature = ${sign(null, statement(told), signing.privateKey).toString("base64url")}
+        WHERE node_id = ${nodeId}`
+    }))
 
   yield* tell(reach === null ? null : yield* SubscriptionRef.get(reach))
-  const known = yield* SubscriptionRef.make(yield* read)
+  const known = yield* SubscriptionRef.make<ReadonlyArray<Member>>([])
   const refresh = Effect.tap(
     read,
-    (members) =>
-      Effect.flatMap(SubscriptionRef.get(known), (before) =>
-        textOf(before) === textOf(members) ? Effect.void : SubscriptionRef.set(known, members)),
+    Effect.fnUntraced(function*(members) {
+      if (textOf(yield* SubscriptionRef.get(known)) === textOf(members)) return
+      yield* SubscriptionRef.set(
+        trusted.runners,
+        members.flatMap(({ address, admitted, name, transportPin }) =>
+          admitted && transportPin !== null ? [{ name, address, pin: transportPin }] : []
+        ),
+      )
+      yield* SubscriptionRef.set(known, members)
+    }),
   )
+  yield* refresh
 
   if (reach !== null) {
     const told = (now: HttpReach | null) =>
-      Effect.andThen(tell(now), refresh).pipe(Effect.retry(Schedule.spaced(readEvery)), Effect.orDie)
+      Effect.andThen(tell(now), refresh).pipe(Effect.retry(Schedule.spaced(retryEvery)), Effect.orDie)
     yield* Effect.forkScoped(Stream.runForEach(SubscriptionRef.changes(reach), told))
   }
-  // An outage ends no reading; the next one may come through.
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(refresh), Schedule.spaced(readEvery)))
   return Members.of({ list: SubscriptionRef.get(known), changes: SubscriptionRef.changes(known), refresh })
 })
 
 /** Wants this node's row to be there. */
 export const layer = (
   options: MembersOptions,
-): Layer.Layer<Members, SqlError.SqlError, SqlClient.SqlClient | Ownership> => Layer.effect(Members, make(options))
+  keyring: Keyring,
+): Layer.Layer<Members, SqlError.SqlError, SqlClient.SqlClient | Ownership | NodeIdentity | Trusted> =>
+  Layer.effect(Members, make(options, keyring))

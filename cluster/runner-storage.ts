@@ -12,12 +12,15 @@
  *    before, until the server notices its end) is tried with each refresh; nobody else may want it, as ownership says.
  * 3. An entity lives within one epoch: a slot that was moved away and back meanwhile is dropped and taken anew.
  * 4. `default` (workflows, singletons) stays fenced as the engine does it: no refreshed lock, no entity.
- * 5. Each virtual entry has a weight of its own, as the engine tells runners apart by address and weight.
+ * 5. Who is not admitted to the cluster runs nothing for others and is sent nothing; a node that is not admitted itself knows only its own
+ *    slots.
+ * 6. Each virtual entry has a weight of its own, as the engine tells runners apart by address and weight.
  */
 import { type Slot, slots } from "#schema/ownership.ts"
-import { Cause, Duration, Effect, Layer } from "effect"
+import { Cause, Duration, Effect, Layer, Option } from "effect"
 import { ClusterError, Runner, RunnerStorage, type ShardId, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
 import type { SqlClient, SqlError } from "effect/sql"
+import { type Member, Members } from "./members.ts"
 import { Outage } from "./outage.ts"
 import { type Owner, Ownership } from "./ownership.ts"
 
@@ -58,9 +61,26 @@ export const withVirtualRunners = (
   ]
 }
 
+/**
+ * The registered runners that may run something: those of admitted nodes. A node that is not admitted itself keeps its own entry, which
+ * the engine wants to see, as one that is not well: it gets no share of `default`.
+ */
+export const ofMembers = (
+  registered: ReadonlyArray<Registered>,
+  members: ReadonlyArray<Pick<Member, "address" | "admitted">>,
+  self: string | null,
+): ReadonlyArray<Registered> => {
+  const admitted = new Set(members.flatMap((member) => member.admitted ? [member.address] : []))
+  return registered.flatMap(([runner, healthy]): ReadonlyArray<Registered> => {
+    const address = textOf(runner.address)
+    return admitted.has(address) ? [[runner, healthy]] : address === self ? [[runner, false]] : []
+  })
+}
+
 /** {@link layer} over another storage: `base` holds the locks. */
 export const decorate = Effect.fnUntraced(function*(base: Storage) {
   const ownership = yield* Ownership
+  const members = yield* Members
   const outage = yield* Outage
   const config = yield* ShardingConfig.ShardingConfig
   // The engine gives a refresh one interval, of which it spends all if a server neither answers nor refuses; half leaves room.
@@ -128,11 +148,12 @@ export const decorate = Effect.fnUntraced(function*(base: Storage) {
   return RunnerStorage.RunnerStorage.of({
     ...base,
     getRunners: Effect.gen(function*() {
-      const registered = yield* base.getRunners
+      const self = Option.getOrNull(config.runnerAddress)
+      const registered = ofMembers(yield* base.getRunners, yield* members.list, self === null ? null : textOf(self))
       const owners = yield* ClusterError.PersistenceError.refail(ownership.refresh)
-      return config.runnerAddress._tag === "Some" ?
-        withVirtualRunners(registered, owners, { nodeId: ownership.nodeId, address: config.runnerAddress.value }) :
-        registered
+      return self === null ?
+        [...registered] :
+        withVirtualRunners(registered, owners, { nodeId: ownership.nodeId, address: self })
     }),
     acquire,
     refresh,
@@ -145,5 +166,5 @@ export const decorate = Effect.fnUntraced(function*(base: Storage) {
 export const layer: Layer.Layer<
   RunnerStorage.RunnerStorage,
   SqlError.SqlError,
-  Ownership | Outage | SqlClient.SqlClient | ShardingConfig.ShardingConfig
+  Ownership | Members | Outage | SqlClient.SqlClient | ShardingConfig.ShardingConfig
 > = Layer.effect(RunnerStorage.RunnerStorage, Effect.flatMap(SqlRunnerStorage.make({}), decorate))

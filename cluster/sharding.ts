@@ -5,8 +5,9 @@
  * 1. Every node has the same shard groups and as many shards in each.
  * 2. The runner listens before it tells its address, so the address told is the one that answers.
  */
+import { NodeVault, SharedKeys, Vault } from "#schema/vault.ts"
 import { NodeCrypto } from "@effect/platform-node"
-import { Effect, Layer, Option } from "effect"
+import { Effect, type FileSystem, Layer, Option, Redacted, Stream, SubscriptionRef } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -21,11 +22,14 @@ import { RpcSerialization } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { NodeIdentity } from "./identity.ts"
+import * as Keys from "./keyring.ts"
 import * as MembersOf from "./members.ts"
+import * as Joining from "./membership.ts"
 import { Outage } from "./outage.ts"
 import * as Owners from "./ownership.ts"
 import * as Storage from "./runner-storage.ts"
 import * as Transport from "./socket.ts"
+import { parseMasterKey } from "./vault.ts"
 
 export interface ClusterOptions extends Transport.TransportOptions {
   /** Name of the node for people. */
@@ -34,6 +38,10 @@ export interface ClusterOptions extends Transport.TransportOptions {
   readonly version?: string
   /** Where this node's HTTP is, which other members see; left out by a node without. */
   readonly reach?: MembersOf.OwnReach
+  /** Folder of the node; the cluster's key is kept there. */
+  readonly dataFolder: string
+  /** 32 bytes as text, which the operator gave to every node: who has them is a member. */
+  readonly joinSecret: Redacted.Redacted | null
   /** Overrides of {@link timing}, for tests. */
   readonly timing?: Partial<ShardingConfig.ShardingConfig["Service"]>
 }
@@ -92,11 +100,37 @@ const layerOwnership = (options: ClusterOptions) =>
     Effect.map(listening, ({ port }) => Owners.layer({ name: options.name, address: `${options.host}:${port}` })),
   )
 
+/** Members, the key they share, and the vault that seals with it: over the node's own. */
+const layerMembers = (options: ClusterOptions) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const { dataFolder, joinSecret, reach, version } = options
+    const own = yield* Vault
+    const keyring = yield* SubscriptionRef.make(yield* Effect.orDie(Keys.load(dataFolder)))
+    const secret = joinSecret === null ? null : parseMasterKey(Redacted.value(joinSecret))
+    const shared = Layer.mergeAll(
+      Layer.succeed(Vault, Keys.sharedVault(own, keyring)),
+      Layer.succeed(NodeVault, own),
+      Layer.succeed(SharedKeys, Stream.map(SubscriptionRef.changes(keyring), Keys.idsOf)),
+    )
+    return shared.pipe(
+      Layer.provideMerge(
+        Joining.layer({ dataFolder, joinSecret: secret === null ? null : Keys.joinSecretOf(secret) }, keyring),
+      ),
+      Layer.provideMerge(MembersOf.layer({ version: version ?? null, reach: reach ?? null }, keyring)),
+    )
+  }))
+
 /** The engine of this node. Built when the database is there; once built it lives through outages of it. */
 export const layer = (options: ClusterOptions): Layer.Layer<
-  Sharding.Sharding | Runners.Runners | MessageStorage.MessageStorage | Owners.Ownership | MembersOf.Members,
-  Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot,
-  SqlClient.SqlClient | NodeIdentity
+  | Sharding.Sharding
+  | Runners.Runners
+  | MessageStorage.MessageStorage
+  | Owners.Ownership
+  | MembersOf.Members
+  | Joining.Membership
+  | Vault,
+  Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot | Keys.KeyNotKept,
+  SqlClient.SqlClient | NodeIdentity | Vault | FileSystem.FileSystem
 > => {
   const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))
   return SocketRunner.layer.pipe(
@@ -105,10 +139,11 @@ export const layer = (options: ClusterOptions): Layer.Layer<
     Layer.provideMerge(layerMessages),
     Layer.provide(Storage.layer),
     Layer.provide(Outage.layer),
-    Layer.provideMerge(MembersOf.layer({ version: options.version ?? null, reach: options.reach ?? null })),
+    Layer.provideMerge(layerMembers(options)),
     Layer.provideMerge(layerOwnership(options)),
     Layer.provide(layerConfig(options)),
     Layer.provide(Transport.layerServer(options)),
+    Layer.provide(Transport.layerTrusted(options)),
     Layer.provide(RpcSerialization.layerSchemaBinary()),
   )
 }

@@ -53,12 +53,13 @@ export const parseMasterKey = (text: string): Buffer | null => {
   return bytes.length === keyBytes ? bytes : null
 }
 
-interface Key {
+/** A key that texts are sealed under, made from a master key. */
+export interface SealKey {
   readonly id: string
   readonly secret: Buffer
 }
 
-const deriveKey = (master: Buffer): Key => ({
+export const deriveKey = (master: Buffer): SealKey => ({
   id: createHash("sha256").update("nightjar key id\0").update(master).digest("hex").slice(0, 12),
   secret: Buffer.from(hkdfSync("sha256", master, "", "nightjar seal v1", keyBytes)),
 })
@@ -66,12 +67,13 @@ const deriveKey = (master: Buffer): Key => ({
 const associated = (keyId: string, context: string) => Buffer.from(`${version}\0${keyId}\0${context}`, "utf8")
 
 /** What is known of keys; renewing and retiring change it. */
-interface Ring {
-  sealing: Key
-  readonly opening: Map<string, Key>
+export interface Ring {
+  sealing: SealKey
+  readonly opening: Map<string, SealKey>
 }
 
-const make = (ring: Ring): Vault["Service"] => ({
+/** Seals and opens with the keys of a ring. */
+export const vaultOf = (ring: Ring): Vault["Service"] => ({
   seal: (context, secret) =>
     Effect.sync(() => {
       const { sealing } = ring
@@ -220,5 +222,5 @@ export const layer = (
     const opening = new Map([sealing, ...masters.map(deriveKey)].map((key) => [key.id, key]))
     const ring: Ring = { sealing, opening }
     const keys = yield* makeKeys(ring, masters, path, given === null ? "file" : "setting")
-    return Context.make(Vault, make(ring)).pipe(Context.add(MasterKeys, keys))
+    return Context.make(Vault, vaultOf(ring)).pipe(Context.add(MasterKeys, keys))
   }))

@@ -25,9 +25,6 @@ export const integer = (minimum: number, maximum: number, unit: string): Reader<
 export const word = <const L extends ReadonlyArray<string>>(...words: L): Reader<L[number]> =>
   fits(Schema.Literals(words), `one of ${words.join(", ")}`)
 
-export const flag: Reader<boolean> = (text) =>
-  text === "true" || text === "false" ? Result.succeed(text === "true") : Result.fail("expected true or false")
-
 export const filled = (expected: string): Reader<string> => (text) =>
   text.trim() === "" ? Result.fail(`expected ${expected}`) : Result.succeed(text)
 

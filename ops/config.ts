@@ -19,7 +19,6 @@ import {
   anything,
   contact,
   filled,
-  flag,
   folders,
   type FolderSetting,
   gib,
@@ -190,7 +189,7 @@ const settings = {
     "NIGHTJAR_CLUSTER_HOST",
     "127.0.0.1",
     filled("an address"),
-    "Private address the nodes of one cluster talk to each other on; it has no encryption of its own yet",
+    "Address the nodes of one cluster talk to each other on, over TLS",
   ),
   clusterPort: setting(
     "NIGHTJAR_CLUSTER_PORT",
@@ -198,11 +197,12 @@ const settings = {
     integer(0, 65_535, ""),
     "Port of the cluster transport; 0 takes a free one",
   ),
-  clusterPublic: setting(
-    "NIGHTJAR_CLUSTER_PUBLIC",
-    "false",
-    flag,
-    "Allow a public address for the cluster transport, which has no encryption of its own yet",
+  clusterSecret: setting(
+    "NIGHTJAR_CLUSTER_SECRET",
+    "",
+    secretOf(masterKey),
+    "32 bytes in base64 that make every node which has them a member of the cluster; NIGHTJAR_MASTER_KEY if empty",
+    true,
   ),
   fileMinutes: setting("NIGHTJAR_FILE_MINUTES", "10", integer(1, 60, "minutes"), "Length of one file of footage"),
   syncIntervalMs: setting(

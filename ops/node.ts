@@ -14,23 +14,28 @@
 import { Late } from "#actors/protocol/late.ts"
 import * as Identity from "#cluster/identity.ts"
 import type { Members } from "#cluster/members.ts"
+import type { Membership } from "#cluster/membership.ts"
 import type { Ownership } from "#cluster/ownership.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
 import type { MasterKeys, Vault } from "#schema/vault.ts"
-import { Layer, type Redacted } from "effect"
+import { Clock, Effect, Layer, type Redacted } from "effect"
 import { type FileSystem } from "effect"
 import type { MessageStorage, Runners, Sharding } from "effect/cluster"
 import type { SqlClient } from "effect/sql"
 import { type DatabaseServer, keep, layerDatabase, layerServer } from "./control.ts"
+import { makeCertificate } from "./host/certificate.ts"
 import * as DataFolder from "./host/data-folder.ts"
+
+const dayMs = 86_400_000
 
 export interface NodeOptions {
   readonly dataFolder: string
   readonly name: string
   readonly masterKey: Redacted.Redacted | null
   readonly databaseUrl: Redacted.Redacted | null
-  readonly cluster: Omit<Cluster.ClusterOptions, "name">
+  /** `joinSecret`: the master key that the operator gave, where it is null. */
+  readonly cluster: Omit<Cluster.ClusterOptions, "name" | "dataFolder" | "certificate">
 }
 
 /** What every part of a node may ask for. */
@@ -44,6 +49,7 @@ export type ControlBase =
   | MessageStorage.MessageStorage
   | Ownership
   | Members
+  | Membership
 
 export interface NodeParts<Recorder, RecorderError, Control, ControlError, Http, HttpError> {
   readonly recorder: Layer.Layer<Recorder, RecorderError, NodeBase>
@@ -52,6 +58,16 @@ export interface NodeParts<Recorder, RecorderError, Control, ControlError, Http,
 }
 
 export type NodeFailure = DataFolder.DataFolderUnusable | Vaults.MasterKeyUnusable | Identity.IdentityUnusable
+
+/** Nobody looks at its dates or names, only at its key. */
+export const transportCertificate = Effect.flatMap(Clock.currentTimeMillis, (nowMs) =>
+  makeCertificate({
+    commonName: "Nightjar cluster transport",
+    names: [],
+    addresses: [],
+    notBeforeMs: nowMs - dayMs,
+    notAfterMs: nowMs + 3650 * dayMs,
+  }))
 
 /** The whole node; up when (a) and (b) are. */
 export const layer = <Recorder, RecorderError, Control, ControlError, Http, HttpError>(
@@ -69,7 +85,13 @@ export const layer = <Recorder, RecorderError, Control, ControlError, Http, Http
     Layer.provideMerge(DataFolder.layer(dataFolder)),
   )
   const control = parts.control.pipe(
-    Layer.provideMerge(Cluster.layer({ ...options.cluster, name: options.name })),
+    Layer.provideMerge(Cluster.layer({
+      ...options.cluster,
+      name: options.name,
+      dataFolder,
+      certificate: transportCertificate,
+      joinSecret: options.cluster.joinSecret ?? options.masterKey,
+    })),
     Layer.provideMerge(layerDatabase(`nightjar ${options.name}`)),
   )
   return parts.http.pipe(

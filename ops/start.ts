@@ -77,6 +77,7 @@ import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
 import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
+import { sealedKeyring } from "#cluster/keyring.ts"
 import type { HttpReach, OwnReach } from "#cluster/members.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
@@ -96,6 +97,7 @@ import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import * as WebRtc from "#media/webrtc/live.ts"
 import * as WebRtcViewers from "#media/webrtc/viewers.ts"
+import { ownVault, Vault } from "#schema/vault.ts"
 import { NodeFileSystem, NodePath } from "@effect/platform-node"
 import { Console, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { HttpServer } from "effect/http"
@@ -161,12 +163,14 @@ const firstStart = (made: { readonly username: string; readonly password: Redact
     Effect.void :
     Console.log(`\nFirst start: user ${made.username}, password ${Redacted.value(made.password)} (shown this once)\n`)
 
-/** What a renewal of the master key seals anew besides the database. */
+/** What a renewal of the master key seals anew besides the database: the node's own files, by its own vault. */
 const sealedFiles = (settings: Settings) =>
-  Effect.map(
-    Effect.all([sealedIdentity(settings.dataDir), RecorderSupervisor]),
-    ([identity, { secrets }]) => ({ files: [identity, secrets] }),
-  )
+  Effect.gen(function*() {
+    const own = yield* ownVault
+    const identity = yield* Effect.provideService(sealedIdentity(settings.dataDir), Vault, own)
+    const { secrets } = yield* RecorderSupervisor
+    return { files: [identity, secrets, yield* sealedKeyring(settings.dataDir, own)] }
+  })
 
 /** (c) actors and services over SQL. */
 const control = (settings: Settings) => {
@@ -335,7 +339,7 @@ const nodeOf = (settings: Settings, reach: OwnReach) =>
     cluster: {
       host: settings.clusterHost,
       port: settings.clusterPort,
-      allowPublic: settings.clusterPublic,
+      joinSecret: settings.clusterSecret,
       version,
       reach,
     },

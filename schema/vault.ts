@@ -6,7 +6,7 @@
  * 1. A sealed text opens only under the context it was sealed for: one that was moved to another row or file is refused.
  * 2. No error carries a part of the secret.
  */
-import { Context, type Effect, type Redacted, Schema } from "effect"
+import { Context, Effect, type Redacted, Schema, type Stream } from "effect"
 
 /** A sealed text cannot be opened. */
 export class VaultError extends Schema.TaggedError<VaultError>()("VaultError", {
@@ -30,6 +30,30 @@ export class Vault extends Context.Service<Vault, {
   readonly seal: (context: string, secret: Redacted.Redacted) => Effect.Effect<string>
   readonly open: (context: string, sealed: string) => Effect.Effect<Redacted.Redacted, VaultError>
 }>()("nightjar/Vault") {}
+
+/**
+ * The vault of this node alone, where {@link Vault} seals for the whole cluster: for what only this node may open (files of its
+ * own, the keys it signs tokens with). Null where there is no other.
+ */
+export const NodeVault = Context.Reference<Vault["Service"] | null>("nightjar/NodeVault", { defaultValue: () => null })
+
+/** {@link NodeVault}, or the only vault there is. */
+export const ownVault: Effect.Effect<Vault["Service"], never, Vault> = Effect.gen(function*() {
+  return (yield* NodeVault) ?? (yield* Vault)
+})
+
+/** Ids of the keys that all members of the cluster have. */
+export interface SharedKeyIds {
+  /** The key that seals what stands in the database. */
+  readonly sealing: string
+  /** Keys of before, which still open. */
+  readonly older: ReadonlyArray<string>
+}
+
+/** The ids at once and after each change, null while this node has no key of the cluster; null where there is no cluster. */
+export const SharedKeys = Context.Reference<Stream.Stream<SharedKeyIds | null> | null>("nightjar/SharedKeys", {
+  defaultValue: () => null,
+})
 
 /** Id of the key that a text was sealed under; `null` if it is no sealed text. */
 export const keyIdOf = (sealed: string): string | null => /^nj1\.([0-9a-f]{12})\./.exec(sealed)?.[1] ?? null

@@ -27,6 +27,7 @@ import { DeviceDrivers } from "#media/device.ts"
 import { deviceDrivers } from "#media/drivers/registry.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { transportCertificate } from "#ops/node.ts"
 import type { LicenseState } from "#schema/license.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { NodeFileSystem } from "@effect/platform-node"
@@ -86,7 +87,14 @@ const startNode = Effect.fnUntraced(function*(options: {
       Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, RecordRebuildStore.layer),
     ),
     Layer.provideMerge(Layer.mergeAll(AuthPresence.layer, LicenseKnown.layer(license).pipe(Layer.provide(hardware)))),
-    Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
+    Layer.provideMerge(Cluster.layer({
+      name: "test",
+      host: "127.0.0.1",
+      port: 0,
+      dataFolder: options.dataFolder,
+      joinSecret: null,
+      certificate: transportCertificate,
+    })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(media.layer),
     Layer.provideMerge(Layer.succeed(Events, {

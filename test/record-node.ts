@@ -25,6 +25,7 @@ import { DeviceDrivers } from "#media/device.ts"
 import { deviceDrivers } from "#media/drivers/registry.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { transportCertificate } from "#ops/node.ts"
 import type { CameraCreate } from "#schema/camera.ts"
 import { NodeFileSystem } from "@effect/platform-node"
 import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
@@ -84,7 +85,14 @@ export const node = Effect.fnUntraced(function*(options: {
     Layer.provideMerge(
       Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, RecordRebuildStore.layer),
     ),
-    Layer.provideMerge(Cluster.layer({ name: "test", host: "127.0.0.1", port: 0, allowPublic: false })),
+    Layer.provideMerge(Cluster.layer({
+      name: "test",
+      host: "127.0.0.1",
+      port: 0,
+      dataFolder: options.dataFolder,
+      joinSecret: null,
+      certificate: transportCertificate,
+    })),
     Layer.provideMerge(Database.layer({ url: options.url, applicationName: "test", maxConnections: 8 })),
     Layer.provideMerge(Layer.succeed(Events, { publish: () => Effect.void })),
     Layer.provideMerge(options.media.layer),

@@ -117,7 +117,9 @@ const make = Effect.gen(function*() {
     }))
     const paired = yield* Effect.forEach(rows, peerOf).pipe(Effect.provideService(Vault, vault))
     const strange = new Set<string>([nodeId, ...paired.map((peer) => peer.nodeId)])
-    const mine = (yield* members.list).filter((member) => !strange.has(member.nodeId)).flatMap(memberOf)
+    const mine = (yield* members.list).filter(({ admitted, nodeId }) => admitted && !strange.has(nodeId)).flatMap(
+      memberOf,
+    )
     const all: ReadonlyArray<KnownPeer> = [...mine, ...paired]
     held = new Map(all.map((peer) => [peer.nodeId, grantsOf(peer, granted)]))
     yield* tokens.trust(all.map((peer) => ({ ...peer, grants: held.get(peer.nodeId)! })))

@@ -1,6 +1,7 @@
 /**
  * Renewing the master key without a stop: a new key seals at once, every secret of before is sealed anew, then the keys of before
- * are forgotten.
+ * are forgotten. In a cluster the database's secrets come under its key in the same way: those that this node sealed by itself,
+ * and those of a key before.
  *
  * Invariants
  * 1. A key of before is forgotten only after nothing was sealed under it twice, {@link settle} apart: whoever sealed with it just
@@ -10,8 +11,8 @@
  */
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { MasterKeyRotating, type MasterKeyState } from "#schema/auth-vault.ts"
-import { MasterKeys, type SealedFile, Vault } from "#schema/vault.ts"
-import { type Duration, Effect, Latch, Layer, Result, type Scope, Semaphore } from "effect"
+import { MasterKeys, ownVault, type SealedFile, type SharedKeyIds, SharedKeys, Vault } from "#schema/vault.ts"
+import { type Duration, Effect, Latch, Layer, Result, type Scope, Semaphore, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { AuthVaultStore, type SealedColumn, sealedColumns } from "../store/auth-vault.ts"
 
@@ -27,17 +28,35 @@ const again = "10 seconds"
 /** A transaction of some milliseconds. */
 const pageRows = 100
 
+/** Ids of the keys under which a secret should not be any more. */
+interface Outdated {
+  /** Of files, and of what is this node's alone. */
+  readonly own: ReadonlyArray<string>
+  /** Of everything else in the database. */
+  readonly shared: ReadonlyArray<string>
+}
+
 const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: RenewalOptions) {
   const store = yield* AuthVaultStore
-  const vault = yield* Vault
+  const common = yield* Vault
+  const own = yield* ownVault
   const keys = yield* MasterKeys
+  const cluster = yield* SharedKeys
   const wanted = Latch.makeUnsafe(true)
   const oneAtATime = yield* Semaphore.make(1)
+  let shared: SharedKeyIds | null = null
   let left: number | null = null
   let error: string | null = null
 
+  const outdated = Effect.map(keys.ids, ({ older, sealing }): Outdated => ({
+    own: older,
+    shared: shared === null ? older : [sealing, ...older, ...shared.older],
+  }))
+  const of = (one: SealedColumn, ids: Outdated) => one.own === true ? ids.own : ids.shared
+
   /** Seals a column's rows anew; answers how many did not open. */
   const resealColumn = Effect.fnUntraced(function*(one: SealedColumn, older: ReadonlyArray<string>) {
+    const vault = one.own === true ? own : common
     let after = ""
     let closed = 0
     while (true) {
@@ -59,34 +78,40 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
     }
   })
 
-  const remaining = Effect.fnUntraced(function*(older: ReadonlyArray<string>) {
-    const counts = yield* Effect.forEach(sealedColumns, (one) => store.count(one, older))
+  const remaining = Effect.fnUntraced(function*(ids: Outdated) {
+    const counts = yield* Effect.forEach(sealedColumns, (one) => {
+      const older = of(one, ids)
+      return older.length === 0 ? Effect.succeed(0) : store.count(one, older)
+    })
     const kept = yield* Effect.forEach(files, (file) => file.keys)
     return counts.reduce((sum, count) => sum + count, 0) +
-      kept.filter((ids) => older.some((id) => ids.has(id))).length
+      kept.filter((used) => ids.own.some((id) => used.has(id))).length
   })
 
-  const pass = Effect.fnUntraced(function*(older: ReadonlyArray<string>) {
+  const pass = Effect.fnUntraced(function*(ids: Outdated) {
     let closed = 0
-    for (const one of sealedColumns) closed += yield* resealColumn(one, older)
-    for (const file of files) {
-      const ids = yield* file.keys
-      if (older.some((id) => ids.has(id))) yield* file.reseal
+    for (const one of sealedColumns) {
+      const older = of(one, ids)
+      if (older.length > 0) closed += yield* resealColumn(one, older)
     }
-    left = yield* remaining(older)
+    for (const file of files) {
+      const used = yield* file.keys
+      if (ids.own.some((id) => used.has(id))) yield* file.reseal
+    }
+    left = yield* remaining(ids)
     error = closed === 0 ? null : `${closed} secrets do not open and stay under their key`
     return left
   })
 
-  /** Until no key of before is left. */
+  /** Until nothing is left under a key of before, and none of this node's is kept. */
   const work = Effect.gen(function*() {
-    const { older } = yield* keys.ids
-    if (older.length === 0) return
-    yield* pass(older)
+    const ids = yield* outdated
+    if (ids.shared.length === 0) return
+    yield* pass(ids)
     yield* Effect.sleep(settle)
-    if ((yield* pass(older)) > 0) return
-    yield* keys.retire(older)
-    yield* Effect.logInfo(`Every secret is sealed under the new master key; ${older.join(", ")} retired`)
+    if ((yield* pass(ids)) > 0 || ids.own.length === 0) return
+    yield* keys.retire(ids.own)
+    yield* Effect.logInfo(`Every secret is sealed under the new master key; ${ids.own.join(", ")} retired`)
   })
 
   const loop = Effect.gen(function*() {
@@ -103,6 +128,15 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
       }
     }
   })
+  if (cluster !== null) {
+    yield* cluster.pipe(
+      Stream.runForEach((ids) => {
+        shared = ids
+        return wanted.open
+      }),
+      Effect.forkScoped,
+    )
+  }
   yield* Effect.forkScoped(loop)
 
   const state = Effect.map(keys.ids, ({ older, sealing, source }): MasterKeyState => ({

@@ -17,7 +17,7 @@ import { type EpochMs, UserId } from "#schema/common.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { Unauthenticated, VersionConflict } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
-import { Vault } from "#schema/vault.ts"
+import { ownVault, Vault } from "#schema/vault.ts"
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
@@ -95,7 +95,8 @@ const makeSigning = Effect.fnUntraced(function*(stores: Stores) {
   const tokens = yield* AccessTokens
   const trust = yield* Trust
   const reach = yield* RoleReach
-  const vault = yield* Vault
+  // Each node signs with keys of its own.
+  const vault = yield* ownVault
   let known: TokenTrust | null = null
 
   const readTrust = Effect.gen(function*() {

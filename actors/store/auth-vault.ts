@@ -19,10 +19,18 @@ export interface SealedColumn {
   readonly key: string
   /** What a secret is sealed for, by its row's key. */
   readonly context: (key: string) => string
+  /** Only the node that sealed it may open it: it stays under that node's own key in a cluster too. */
+  readonly own?: true
 }
 
 export const sealedColumns: ReadonlyArray<SealedColumn> = [
-  { table: "auth_signing_key", column: "sealed_private", key: "kid", context: (kid) => `auth/signing-key/${kid}` },
+  {
+    table: "auth_signing_key",
+    column: "sealed_private",
+    key: "kid",
+    context: (kid) => `auth/signing-key/${kid}`,
+    own: true,
+  },
   { table: "auth_smtp", column: "sealed_password", key: "only", context: () => "auth/smtp/password" },
   {
     table: "auth_second_factor",

@@ -6,6 +6,7 @@ import { EmbeddedPostgres, layer as layerPostgres } from "#ops/host/postgres.ts"
 import { entityId, slots } from "#schema/ownership.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eventually, type ProbeNode, startNode, temporaryFolder } from "./probe.ts"
@@ -68,6 +69,8 @@ const answering = (node: ProbeNode, id: string, nodeId?: string) =>
 const owners = (node: ProbeNode) =>
   Effect.map(node.ask({ owners: true }), ({ value }) => (value as ReadonlyArray<Owner> | undefined) ?? [])
 
+const joinSecret = randomBytes(32).toString("base64")
+
 const members = (node: ProbeNode) =>
   Effect.map(node.ask({ members: true }), ({ value }) => (value as ReadonlyArray<Member> | undefined) ?? [])
 
@@ -106,9 +109,9 @@ it.live("two nodes: each reaches the other's entities; after a kill the other ta
     const folder = yield* temporaryFolder
     const server = yield* outsideServer(join(folder, "server"))
     const databaseUrl = yield* server.start
-    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
+    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
     const ofA = yield* answering(a, entityId(n00, "x"))
-    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, name: "b" })
+    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, joinSecret, name: "b" })
     const ofB = yield* answering(b, entityId(n01, "y"))
     expect(ofB.nodeId).not.toBe(ofA.nodeId)
     for (const node of [a, b]) {
@@ -140,7 +143,7 @@ it.live("two nodes: each reaches the other's entities; after a kill the other ta
     expect((yield* b.ask({ write: { slot: n00, epoch: 2 } })).value).toBe("written")
 
     // The home node comes back, finds its slot served by another, and is given it back.
-    const home = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
+    const home = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
     expect((yield* answering(home, entityId(n00, "x"))).boot).toBe(moved.boot)
     const back = Date.now()
     expect((yield* b.ask({ move: { slot: n00, nodeId: ofA.nodeId, epoch: 2 } })).value).toMatchObject({
@@ -158,8 +161,8 @@ it.live("entities live on through an outage of PostgreSQL longer than their lock
     const folder = yield* temporaryFolder
     const server = yield* outsideServer(join(folder, "server"))
     const databaseUrl = yield* server.start
-    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
-    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, name: "b" })
+    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
+    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, joinSecret, name: "b" })
     const ids = [entityId(n00, "x"), entityId(n01, "y")]
     const before: Array<Who> = []
     for (const id of ids) before.push(yield* answering(a, id))
@@ -201,7 +204,7 @@ it.live.skipIf(!onLinux)(
       const folder = yield* temporaryFolder
       const server = yield* outsideServer(join(folder, "server"))
       const databaseUrl = yield* server.start
-      const node = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
+      const node = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
       const id = entityId(n00, "x")
       const { boot } = yield* answering(node, id)
       const thaw = yield* Effect.acquireRelease(server.freeze, (thaw) => Effect.sync(thaw))
@@ -227,9 +230,9 @@ it.live("a frozen node that was replaced finds out when it thaws, and its writes
     const folder = yield* temporaryFolder
     const server = yield* outsideServer(join(folder, "server"))
     const databaseUrl = yield* server.start
-    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
+    const a = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
     const ofA = yield* answering(a, entityId(n00, "x"))
-    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, name: "b" })
+    const b = yield* startNode({ dataFolder: join(folder, "b"), databaseUrl, joinSecret, name: "b" })
     const ofB = yield* answering(b, entityId(n01, "y"))
     yield* answering(b, entityId(n00, "x"))
     a.process.kill("SIGSTOP")
@@ -249,7 +252,7 @@ it.live("a node that starts without its database answers 503, and serves once it
     const server = yield* outsideServer(join(folder, "server"))
     const databaseUrl = yield* server.start
     yield* server.stop
-    const node = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, name: "a" })
+    const node = yield* startNode({ dataFolder: join(folder, "a"), databaseUrl, joinSecret, name: "a" })
     expect((yield* node.ask({ self: true })).value).toMatchObject({ present: false })
     for (let n = 0; n < 3; n++) {
       expect((yield* node.ask({ ask: entityId(n00, "x") })).error).toBe("DependencyUnavailable")

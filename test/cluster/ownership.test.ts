@@ -1,8 +1,7 @@
-/** Slots, entity ids, virtual runners, services that come late, addresses of the transport: what needs no process. */
+/** Slots, entity ids, virtual runners, services that come late: what needs no process. */
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import { lowestFree, type Owner } from "#cluster/ownership.ts"
-import { shardGroups, withVirtualRunners } from "#cluster/runner-storage.ts"
-import { isPrivateAddress } from "#cluster/socket.ts"
+import { ofMembers, shardGroups, withVirtualRunners } from "#cluster/runner-storage.ts"
 import { NodeId } from "#schema/common.ts"
 import { entityId, isSlot, parseEntityId, shardGroupOf, Slot, slots } from "#schema/ownership.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
@@ -119,25 +118,18 @@ describe("services that come late", () => {
     }).pipe(Effect.provide(lateLayer(Greeter).pipe(Layer.provideMerge(Late.layer)))))
 })
 
-describe("transport", () => {
-  it("tells private addresses from public ones", () => {
-    for (
-      const address of [
-        "127.0.0.1",
-        "10.1.2.3",
-        "172.31.255.255",
-        "192.168.0.1",
-        "169.254.1.1",
-        "100.64.0.1",
-        "::1",
-        "fd00::1",
-        "fe80::1",
-      ]
-    ) {
-      expect(isPrivateAddress(address), address).toBe(true)
-    }
-    for (const address of ["0.0.0.0", "::", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2001:db8::1"]) {
-      expect(isPrivateAddress(address), address).toBe(false)
-    }
+describe("registered runners", () => {
+  const at = (port: number) => RunnerAddress.make("10.0.0.1", port)
+  const registered = [5001, 5002].map((port) =>
+    [Runner.make({ address: at(port), groups: ["default"], weight: 1 }), true] as const
+  )
+  it("count only where their node was admitted; one that was not sees itself unwell and nobody else", () => {
+    const ports = (admitted: ReadonlyArray<boolean>, self: string) =>
+      ofMembers(registered, admitted.map((one, n) => ({ address: `10.0.0.1:${5001 + n}`, admitted: one })), self)
+        .map(([runner, healthy]) => [runner.address.port, healthy])
+    expect(ports([true, true], "10.0.0.1:5001")).toEqual([[5001, true], [5002, true]])
+    expect(ports([true, false], "10.0.0.1:5001")).toEqual([[5001, true]])
+    expect(ports([false, false], "10.0.0.1:5002")).toEqual([[5002, false]])
+    expect(ports([], "10.0.0.1:5003")).toEqual([])
   })
 })

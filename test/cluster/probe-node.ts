@@ -3,17 +3,20 @@
  * lines on standard input. The first argument is its options as JSON.
  *
  * `{ id, ask: entityId }`, `{ id, move: { slot, nodeId, epoch } }`, `{ id, write: { slot, epoch } }`, `{ id, owners: true }`,
- * `{ id, members: true }`, `{ id, self: true }` → `{ id, value }` or `{ id, error }`
+ * `{ id, members: true }`,
+ * `{ id, approve: { nodeId, signingKey } }`, `{ id, remove: nodeId }`, `{ id, seal: text }`, `{ id, open: sealed }`, `{ id, self: true }` → `{ id, value }` or `{ id, error }`
  */
 import { Late, lateLayer } from "#actors/protocol/late.ts"
 import { fenced } from "#actors/store/fence.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { type HttpReach, type Member, Members } from "#cluster/members.ts"
+import { Membership } from "#cluster/membership.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { layer } from "#ops/node.ts"
 import { NodeId } from "#schema/common.ts"
 import { shardGroupOf, Slot } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
+import { Vault } from "#schema/vault.ts"
 import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer, Redacted, Schema, SubscriptionRef } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -26,6 +29,7 @@ const options = JSON.parse(process.argv[2]!) as {
   readonly dataFolder: string
   readonly databaseUrl: string | null
   readonly name: string
+  readonly joinSecret?: string
 }
 
 const Answer = Schema.Struct({ nodeId: Schema.String, boot: Schema.String, count: Schema.Int })
@@ -50,6 +54,10 @@ class Probes extends Context.Service<Probes, {
   readonly ask: (entityId: string) => Late503<typeof Answer.Type>
   readonly owners: () => Late503<ReadonlyArray<Owner>>
   readonly members: () => Late503<ReadonlyArray<Member>>
+  readonly approve: (nodeId: string, signingKey: string) => Late503<unknown>
+  readonly remove: (nodeId: string) => Late503<unknown>
+  readonly seal: (text: string) => Late503<string>
+  readonly open: (sealed: string) => Late503<unknown>
   readonly move: (slot: string, nodeId: string, epoch: number) => Late503<unknown>
   readonly write: (slot: string, epoch: number) => Late503<unknown>
 }>()("test/Probes") {}
@@ -62,11 +70,20 @@ const ProbesLive = Layer.effect(
     const client = yield* Probe.client
     const ownership = yield* Ownership
     const members = yield* Members
+    const membership = yield* Membership
+    const vault = yield* Vault
+    const refused = <A, E extends { readonly _tag: string }>(work: Effect.Effect<A, E>) =>
+      Effect.match(work, { onSuccess: (): unknown => "done", onFailure: (error) => error._tag })
     const sql = yield* SqlClient.SqlClient
     return Probes.of({
       ask: (entityId) => client(entityId).Who().pipe(Effect.timeout("10 seconds"), Effect.mapError(databaseAway)),
       owners: () => ownership.owners,
       members: () => members.list,
+      approve: (nodeId, signingKey) => refused(membership.approve(NodeId.make(nodeId), signingKey)),
+      remove: (nodeId) => refused(membership.remove(NodeId.make(nodeId))),
+      seal: (text) => vault.seal("probe", Redacted.make(text)),
+      open: (sealed) =>
+        Effect.match(vault.open("probe", sealed), { onSuccess: Redacted.value, onFailure: ({ reason }) => reason }),
       move: (slot, nodeId, epoch) =>
         ownership.move(Slot.make(slot), NodeId.make(nodeId), epoch).pipe(
           Effect.catchTags({ SqlError: databaseAway, StaleEpoch: (stale) => Effect.succeed({ stale: stale.inForce }) }),
@@ -86,6 +103,10 @@ interface Request {
   readonly ask?: string
   readonly owners?: true
   readonly members?: true
+  readonly approve?: { readonly nodeId: string; readonly signingKey: string }
+  readonly remove?: string
+  readonly seal?: string
+  readonly open?: string
   readonly self?: true
   readonly move?: { readonly slot: string; readonly nodeId: string; readonly epoch: number }
   readonly write?: { readonly slot: string; readonly epoch: number }
@@ -102,6 +123,10 @@ const Lines = Layer.effectDiscard(Effect.gen(function*() {
     if (request.write !== undefined) return probes.write(request.write.slot, request.write.epoch)
     if (request.self === true) return Effect.map(late.present, (present) => ({ nodeId, present }))
     if (request.members === true) return probes.members()
+    if (request.approve !== undefined) return probes.approve(request.approve.nodeId, request.approve.signingKey)
+    if (request.remove !== undefined) return probes.remove(request.remove)
+    if (request.seal !== undefined) return probes.seal(request.seal)
+    if (request.open !== undefined) return probes.open(request.open)
     return probes.owners()
   }
   const context = yield* Effect.context<never>()
@@ -136,7 +161,13 @@ layer({
   name: options.name,
   masterKey: null,
   databaseUrl: options.databaseUrl === null ? null : Redacted.make(options.databaseUrl),
-  cluster: { host: "127.0.0.1", port: 0, allowPublic: false, version: "probe", reach },
+  cluster: {
+    host: "127.0.0.1",
+    port: 0,
+    joinSecret: options.joinSecret === undefined ? null : Redacted.make(options.joinSecret),
+    version: "probe",
+    reach,
+  },
 }, {
   recorder: Layer.empty,
   control: ProbesLive.pipe(Layer.provideMerge(ProbeEntity)),

@@ -28,9 +28,12 @@ export interface ProbeNode {
 const root = new URL("../..", import.meta.url).pathname
 
 /** A node process; killed with the scope. */
-export const startNode = (
-  options: { readonly dataFolder: string; readonly databaseUrl: string | null; readonly name: string },
-) =>
+export const startNode = (options: {
+  readonly dataFolder: string
+  readonly databaseUrl: string | null
+  readonly name: string
+  readonly joinSecret?: string
+}) =>
   Effect.acquireRelease(
     Effect.sync((): ProbeNode => {
       const child = spawn(process.execPath, [join(root, "test/cluster/probe-node.ts"), JSON.stringify(options)], {

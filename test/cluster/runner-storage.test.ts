@@ -1,4 +1,5 @@
 /** The decorated runner storage over a storage of the test's own: outages, moves, locks that are slow to go. */
+import { Members } from "#cluster/members.ts"
 import { Outage } from "#cluster/outage.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { decorate } from "#cluster/runner-storage.ts"
@@ -71,6 +72,7 @@ const world = Effect.gen(function*() {
   })
   const storage = yield* decorate(base).pipe(
     Effect.provideService(Ownership, ownership),
+    Effect.provideService(Members, { list: Effect.succeed([]), changes: Stream.empty, refresh: Effect.succeed([]) }),
     Effect.provide(Layer.mergeAll(
       Outage.layer,
       ShardingConfig.layer({

@@ -1,6 +1,7 @@
 /** Two nodes of one cluster on one PostgreSQL, for all tests of a file: real processes that share a signing key and a database. */
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
 import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
+import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -34,6 +35,7 @@ export const startTwoNodes = (): TwoNodes => {
     const settings = {
       NIGHTJAR_DATABASE_URL: Redacted.value(cluster.url),
       NIGHTJAR_ADMIN_PASSWORD: administratorPassword,
+      NIGHTJAR_CLUSTER_SECRET: randomBytes(32).toString("base64"),
     }
     cluster.here = await makeNode(join(folder, "here"), settings)
     cluster.there = await makeNode(join(folder, "there"), settings)

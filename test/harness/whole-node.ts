@@ -6,6 +6,7 @@
  * 1. It sees none of the environment's own `NIGHTJAR_` settings, listens on loopback alone, and ends with the scope, its folder too.
  * 2. What it logs is kept, the newest {@link keptLines} lines, so that a failure can be told with its cause.
  */
+import { Late } from "#actors/protocol/late.ts"
 import { readSettings } from "#ops/config.ts"
 import { DatabaseServer } from "#ops/control.ts"
 import { layerClient } from "#ops/database.ts"
@@ -62,7 +63,8 @@ export const wholeNode = Effect.fnUntraced(function*(settings: Readonly<Record<s
   return {
     base,
     sql: Context.get(client, SqlClient.SqlClient),
-    vault: Context.get(context, Vault),
+    /** That of the database: the cluster's. */
+    vault: yield* Context.get(context, Late).get(Vault),
     /** What was logged about a request. */
     told: (traceId: string) => lines.filter((line) => line.includes(traceId)).join("\n"),
     lines,
