@@ -22,12 +22,12 @@ import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
 import { gapsOf, lookAt, watch } from "./sight.ts"
 import { framesOf, gapsIn } from "./whep-frames.ts"
-import { type OpenWhep, withChromium } from "./whep-page.ts"
+import { type OpenWhep, type WhepSeen, whepSteps, withChromium } from "./whep-page.ts"
 
 export interface LiveProofOptions {
   /** How often the first picture is waited for; 0: Chromium is not asked. */
   readonly firstPictures: number
-  /** How long ages are measured, each way. */
+  /** How long ages are measured, each way; 0: the first pictures are all that Chromium is asked for. */
   readonly watchSeconds: number
   readonly hostileSeconds: number
   readonly halfOpen: number
@@ -84,23 +84,35 @@ const measure = async (
 ): Promise<void> => {
   report.say(`load ${loadavg()[0]!.toFixed(1)}`)
   await withChromium(async (open) => {
-    const firsts: Array<number> = []
+    const firsts: Array<WhepSeen["steps"]> = []
     for (let run = 0; run < options.firstPictures; run++) {
       const { token, whepUrl } = await pathOf(node, recorded)
       const page = await open({ base: node.url, whepUrl, token })
       const begun = await page.until(({ firstMs }) => firstMs !== null, 30_000)
       report.check(begun.firstMs !== null, `WHEP: no first picture: ${begun.errors.join()}`)
-      if (begun.firstMs !== null) firsts.push(begun.firstMs)
-      if (run < options.firstPictures - 1) continue
+      if (begun.firstMs !== null) firsts.push(begun.steps)
+      if (run < options.firstPictures - 1 || options.watchSeconds === 0) {
+        // Whoever has seen his first picture must not slow down the next one.
+        await page.close()
+        continue
+      }
       const seen = await page.until(() => false, options.watchSeconds * 1000)
       report.say(`WHEP, camera to screen: ${figures(seen.ages)}`)
       report.check(gapsIn(seen.frames).length === 0, `WHEP: missing ${gapsIn(seen.frames).join()}`)
       report.check(seen.ages.length > options.watchSeconds * 5, `WHEP: only ${seen.ages.length} pictures were matched`)
       report.check(seen.freezes === 0, `WHEP: ${seen.freezes} freezes`)
     }
-    report.say(`WHEP, click to first picture: ${figures(firsts)}`)
-    await lossy(node, recorded, open, options, report)
+    report.say(`WHEP, click to first picture: ${figures(firsts.flatMap(({ shown = [] }) => shown))}`)
+    for (const [index, step] of whepSteps.entries()) {
+      const before = whepSteps[index - 1]
+      const each = firsts.flatMap((one) =>
+        (one[step] ?? Number.NaN) - (before === undefined ? 0 : one[before] ?? Number.NaN)
+      )
+      report.say(`  of that, to "${step}": ${figures(each.filter(Number.isFinite))}`)
+    }
+    if (options.watchSeconds > 0) await lossy(node, recorded, open, options, report)
   })
+  if (options.watchSeconds === 0) return
   const hls = await readLive(node.url + (await pathOf(node, recorded)).liveHlsUrl, 30_000, options.watchSeconds * 25)
   report.say(`LL-HLS, camera to screen: ${figures(hls.ages)}`)
   report.check(hls.ages.length > 0, `LL-HLS: ${hls.errors.join()}`)

@@ -8,6 +8,12 @@
  */
 import { chromium } from "playwright-core"
 
+/**
+ * Its offer is made; the answer is there; a path is found; keys are agreed upon; the first picture is whole, encoded; it is on the screen.
+ */
+export const whepSteps = ["offer", "answer", "path", "keys", "whole", "shown"] as const
+export type WhepStep = (typeof whepSteps)[number]
+
 export interface WhepSeen {
   readonly errors: ReadonlyArray<string>
   readonly state: string
@@ -18,6 +24,8 @@ export interface WhepSeen {
   readonly ages: ReadonlyArray<number>
   /** Milliseconds from the click to the first picture on the screen; null before. */
   readonly firstMs: number | null
+  /** Milliseconds from the click to each step on the way there, those that have been taken. */
+  readonly steps: Readonly<Partial<Record<WhepStep, number>>>
   readonly decoded: number
   readonly dropped: number
   readonly freezes: number
@@ -36,8 +44,10 @@ export interface WhepPageOptions {
 
 const page = ({ through, token, whepUrl }: WhepPageOptions) =>
   `<!doctype html><video id="v" muted autoplay playsinline></video><script>
-const v = document.getElementById("v"), errors = [], frames = new Map(), ages = [], began = performance.now()
-let firstMs = null, sound = null, settled = false
+const v = document.getElementById("v"), errors = [], frames = new Map(), ages = []
+let began = Number.NaN
+const steps = {}, step = (name) => { steps[name] ??= performance.now() - began }
+let firstMs = null, sound = null
 const mark = [..."nightjar-frame-1sim1 "].map((c) => c.charCodeAt(0))
 const look = (data, time) => {
   for (let at = data.indexOf(mark[0]); at >= 0; at = data.indexOf(mark[0], at + 1)) {
@@ -48,42 +58,55 @@ const look = (data, time) => {
   }
 }
 const shown = (now, { rtpTimestamp, expectedDisplayTime }) => {
-  firstMs ??= performance.now() - began
+  step("shown")
+  firstMs ??= steps.shown
   const picture = frames.get(rtpTimestamp)
   if (picture !== undefined && performance.now() - began > 2000) ages.push(performance.timeOrigin + expectedDisplayTime - picture.sentMs)
   v.requestVideoFrameCallback(shown)
 }
 v.requestVideoFrameCallback(shown)
-const pc = new RTCPeerConnection({ encodedInsertableStreams: true })
-pc.ontrack = ({ receiver, streams, track }) => {
-  const { readable, writable } = receiver.createEncodedStreams()
-  readable.pipeThrough(new TransformStream({ transform: (frame, to) => {
-    if (track.kind === "video") look(new Uint8Array(frame.data), frame.getMetadata().rtpTimestamp ?? frame.timestamp)
-    to.enqueue(frame)
-  } })).pipeTo(writable)
-  if (track.kind === "video") v.srcObject = streams[0]
+let pc = null
+const connect = () => {
+  pc = new RTCPeerConnection({ encodedInsertableStreams: true })
+  pc.ontrack = ({ receiver, streams, track }) => {
+    const { readable, writable } = receiver.createEncodedStreams()
+    readable.pipeThrough(new TransformStream({ transform: (frame, to) => {
+      if (track.kind === "video") step("whole")
+      if (track.kind === "video") look(new Uint8Array(frame.data), frame.getMetadata().rtpTimestamp ?? frame.timestamp)
+      to.enqueue(frame)
+    } })).pipeTo(writable)
+    if (track.kind === "video") v.srcObject = streams[0]
+  }
+  pc.oniceconnectionstatechange = () => { if (pc.iceConnectionState === "connected") step("path") }
+  pc.onconnectionstatechange = () => { if (pc.connectionState === "connected") step("keys") }
+  pc.addTransceiver("video", { direction: "recvonly" })
+  pc.addTransceiver("audio", { direction: "recvonly" })
 }
-pc.addTransceiver("video", { direction: "recvonly" })
-pc.addTransceiver("audio", { direction: "recvonly" })
 const open = async () => {
+  connect()
   await pc.setLocalDescription()
+  step("offer")
   const response = await fetch(${JSON.stringify(whepUrl)}, { method: "POST", body: pc.localDescription.sdp,
     headers: { "content-type": "application/sdp", authorization: "Bearer ${token}" } })
   sound = response.headers.get("nightjar-sound")
   let sdp = await response.text()
+  step("answer")
   if (response.status !== 201) throw new Error(response.status + " " + sdp)
   const through = ${through ?? 0}
   if (through > 0) sdp = sdp.replaceAll(/^(a=candidate:\\S+ 1 udp \\d+ )\\S+ \\d+/gm, "$1127.0.0.1 " + through)
   await pc.setRemoteDescription({ type: "answer", sdp })
 }
-open().catch((error) => errors.push(String(error)))
-const received = async () =>
-  [...(await pc.getStats()).values()].find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
 let frozen = null
-setTimeout(async () => { frozen = (await received()).freezeCount ?? 0 }, 2000)
+window.watch = () => {
+  began = performance.now()
+  open().catch((error) => errors.push(String(error)))
+  setTimeout(async () => { frozen = (await received()).freezeCount ?? 0 }, 2000)
+}
+const received = async () =>
+  pc === null ? {} : [...(await pc.getStats()).values()].find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
 window.seen = async () => {
   const inbound = await received()
-  return { errors, sound, firstMs, ages, state: pc.connectionState, frames: [...frames.values()].map((one) => one.frame),
+  return { errors, sound, firstMs, steps, ages, state: pc?.connectionState ?? "new", frames: [...frames.values()].map((one) => one.frame),
     decoded: inbound.framesDecoded ?? 0, dropped: inbound.framesDropped ?? 0, freezes: frozen === null ? 0 : inbound.freezeCount - frozen, lost: inbound.packetsLost ?? 0,
     nacks: inbound.nackCount ?? 0, plis: inbound.pliCount ?? 0 }
 }
@@ -94,6 +117,7 @@ export interface WhepPage {
   readonly seen: () => Promise<WhepSeen>
   /** Looks four times a second until it is so, or the limit is reached. */
   readonly until: (so: (seen: WhepSeen) => boolean, limitMs: number) => Promise<WhepSeen>
+  readonly close: () => Promise<void>
 }
 
 export type OpenWhep = (options: WhepPageOptions) => Promise<WhepPage>
@@ -118,9 +142,13 @@ export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>) => {
         (route) => route.fulfill({ contentType: "text/html", body: page(options) }),
       )
       await tab.goto(`${options.base}/watch`)
+      // What it asks for must not come by way of this program.
+      await tab.unrouteAll()
+      await tab.evaluate("watch()")
       const seen = () => tab.evaluate<WhepSeen>("seen()")
       return {
         seen,
+        close: () => tab.close(),
         until: async (so, limitMs) => {
           const begun = performance.now()
           for (;;) {

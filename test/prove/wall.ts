@@ -19,6 +19,11 @@ const { values } = parseArgs({
 const tiles = Number(values.tiles)
 const seconds = Number(values.seconds)
 const footage = { main: "calm-1920x1080-15.h264", sub: "sub-640x360-10.h264" }
+/**
+ * What is kept for viewers has filled by then: packets that can be had again 2.5 s, a group of pictures 2 s, fragments 4 s; the rest is
+ * the collector's, which makes room for young objects at first.
+ */
+const fillSeconds = 15
 /** Growth of the least third that is put down to the collector. */
 const flatMiB = 24
 
@@ -38,8 +43,7 @@ await prove("prove:wall", async (report) => {
     await untilPlaying(wall.page, tiles, 120)
     report.say(`${tiles} tiles play ${((performance.now() - begun) / 1000).toFixed(1)} s after the sign-in`)
     const memory = watchMemory(wall.node)
-    // What is kept in memory for viewers fills up at first.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(30, seconds / 4) * 1000))
+    await new Promise((resolve) => setTimeout(resolve, Math.min(fillSeconds, seconds / 4) * 1000))
     memory.settle()
     await watchTiles(wall, seconds, rateOf(footage.sub), report)
     const { firstMiB, lastMiB, text } = memory.stop()
