@@ -1,0 +1,167 @@
+/**
+ * Captures: who pulls which camera, and what of it is on whose disk. A camera numbers its pictures, ten a second; the first of a
+ * second is a key frame, where a capture begins and to which a killed process loses what it had not synced.
+ */
+import { addSpan, missing, removeSpan, type Span } from "./spans.ts"
+import { later, type Machine, type World } from "./world.ts"
+
+/** Pictures in a group, in a segment of the manifest, and in a shadow's ring. */
+const group = 10
+export const segment = 100
+const ring = 300
+
+interface Kept {
+  readonly camera: number
+  readonly epoch: number
+  spans: ReadonlyArray<Span>
+}
+
+export interface Captures {
+  /** `epoch` null: it is not wanted, or only for the ring of a shadow. */
+  readonly want: (camera: number, epoch: number | null, shadow: boolean) => void
+  /** Conditions of this node or a camera changed. */
+  readonly changed: () => void
+  /** The process is gone. */
+  readonly killed: () => void
+  readonly kept: () => ReadonlyArray<Kept>
+  readonly put: (camera: number, epoch: number, span: Span) => void
+  readonly drop: (camera: number, epoch: number, span: Span) => void
+  /** What is on disk and what of a span is not, whatever its epoch. */
+  readonly lacks: (camera: number, span: Span) => ReadonlyArray<Span>
+}
+
+interface Capture {
+  readonly camera: number
+  epoch: number | null
+  shadow: boolean
+  /** Connecting attempts are told apart by this. */
+  attempt: number
+  connecting: boolean
+  /** First picture of the connection that is open. */
+  since: number | null
+  /** First picture that is not on disk yet. */
+  from: number | null
+}
+
+export interface Sessions {
+  readonly limit: number
+  readonly open: Set<number>
+}
+
+export const captures = (
+  world: World,
+  machine: Machine,
+  sessions: ReadonlyArray<Sessions>,
+  changedAll: (camera: number) => void,
+): Captures => {
+  const { facts, line } = world
+  const all = sessions.map((_, camera): Capture => ({
+    camera,
+    epoch: null,
+    shadow: false,
+    attempt: 0,
+    connecting: false,
+    since: null,
+    from: null,
+  }))
+  const disk = new Map<string, Kept>()
+  const picture = (): number => Math.floor(line.now() / 100)
+
+  const put = (camera: number, epoch: number, span: Span): void => {
+    const key = `${camera} ${epoch}`
+    const kept = disk.get(key) ?? { camera, epoch, spans: [] }
+    kept.spans = addSpan(kept.spans, span)
+    disk.set(key, kept)
+  }
+  const write = (capture: Capture, until: number): void => {
+    if (capture.from !== null && capture.epoch !== null && until > capture.from) {
+      put(capture.camera, capture.epoch, [capture.from, until])
+      facts.recorded(line.now(), machine.index, capture.camera, capture.epoch, [capture.from, until])
+    }
+    capture.from = null
+  }
+  const close = (capture: Capture, until: number): void => {
+    write(capture, until)
+    capture.attempt++
+    capture.connecting = false
+    if (capture.since !== null) {
+      capture.since = null
+      sessions[capture.camera]!.open.delete(machine.index)
+      changedAll(capture.camera)
+    }
+  }
+  const reaches = (camera: number): boolean =>
+    machine.up && machine.frozen === 0 && machine.diskFaults === 0 && world.reach[machine.index]![camera] === 0
+  const begin = (capture: Capture): void => {
+    const next = Math.ceil(line.now() / 100 / group) * group
+    capture.from = capture.shadow && capture.since !== null ? Math.max(capture.since, next - ring) : next
+  }
+  const refresh = (capture: Capture): void => {
+    const { camera } = capture
+    const can = reaches(camera) && (capture.epoch !== null || capture.shadow)
+    const { limit, open } = sessions[camera]!
+    const free = open.has(machine.index) || open.size < limit
+    facts.able(line.now(), machine.index, camera, can && free && capture.epoch !== null)
+    if (!can) {
+      if (capture.since !== null || capture.connecting) {
+        close(capture, machine.frozen > 0 ? Math.floor(picture() / group) * group : picture())
+      }
+      return
+    }
+    if (capture.since !== null) {
+      if (capture.epoch === null) write(capture, picture())
+      else if (capture.from === null) begin(capture)
+      return
+    }
+    if (capture.connecting || !free) return
+    capture.connecting = true
+    const attempt = ++capture.attempt
+    later(world, machine, world.chance.int(50, 400), () => {
+      if (capture.attempt !== attempt) return
+      capture.connecting = false
+      if (open.size >= limit) return
+      open.add(machine.index)
+      capture.since = Math.ceil(line.now() / 100 / group) * group
+      changedAll(camera)
+      refresh(capture)
+    })
+  }
+  return {
+    want: (camera, epoch, shadow) => {
+      const capture = all[camera]!
+      if (capture.epoch === epoch && capture.shadow === shadow) return
+      const seamless = capture.from !== null && epoch !== null && capture.epoch !== null
+      if (seamless && capture.epoch !== epoch) {
+        const now = picture()
+        write(capture, Math.max(now, capture.from!))
+        capture.from = Math.max(now, capture.since ?? now)
+      } else if (epoch === null) write(capture, picture())
+      capture.epoch = epoch
+      capture.shadow = shadow
+      refresh(capture)
+    },
+    changed: () => all.forEach(refresh),
+    killed: () => {
+      const synced = Math.floor(picture() / group) * group
+      for (const capture of all) {
+        close(capture, synced)
+        facts.able(line.now(), machine.index, capture.camera, false)
+        capture.epoch = null
+        capture.shadow = false
+      }
+    },
+    kept: () => [...disk.values()].filter((one) => one.spans.length > 0),
+    put,
+    drop: (camera, epoch, span) => {
+      const kept = disk.get(`${camera} ${epoch}`)
+      if (kept !== undefined) kept.spans = removeSpan(kept.spans, span)
+    },
+    lacks: (camera, span) => {
+      const spans = [...disk.values()].filter((one) => one.camera === camera).flatMap((one) => one.spans).reduce(
+        (sum: ReadonlyArray<Span>, one) => addSpan(sum, one),
+        [],
+      )
+      return missing(spans, span)
+    },
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What really happens in a simulated world, told to the checkers as it happens. Nodes are numbers; times are true milliseconds,
+ * which no node knows; pictures of a camera are numbered from 0, one every 100 ms.
+ */
+import type { Span } from "./spans.ts"
+
+export interface Plan {
+  readonly nodes: number
+  /** Guardians of each node, by rank. */
+  readonly guardians: ReadonlyArray<ReadonlyArray<number>>
+  /** Home node of each camera. */
+  readonly cameras: ReadonlyArray<number>
+  /** Homes whose guardians record nothing. */
+  readonly liveOnly: ReadonlyArray<boolean>
+  readonly automatic: ReadonlyArray<boolean>
+  /** Faults end and the world is left alone here. */
+  readonly quietMs: number
+  readonly endMs: number
+}
+
+export interface Facts {
+  /** A process runs, stands still, or is not there. */
+  readonly process: (at: number, node: number, state: "up" | "frozen" | "down") => void
+  /** The node can record the camera: wants to, reaches it, gets a session, has room. */
+  readonly able: (at: number, node: number, camera: number, able: boolean) => void
+  readonly database: (at: number, node: number, up: boolean) => void
+  /** The guardian serves the home's slot, on its disk. */
+  readonly serves: (at: number, node: number, home: number, epoch: number | null) => void
+  /** The guardian holds the configuration of the home node and may use it. */
+  readonly ready: (at: number, node: number, home: number, ready: boolean) => void
+  /** Pictures are on the node's disk. */
+  readonly recorded: (at: number, node: number, camera: number, epoch: number, span: Span) => void
+  /** Pictures of `node` came home and are on the home node's disk. */
+  readonly received: (at: number, node: number, camera: number, epoch: number, span: Span) => void
+  /** `node` got the receipt. */
+  readonly receipt: (at: number, node: number, camera: number, epoch: number, span: Span) => void
+  readonly deleted: (at: number, node: number, camera: number, epoch: number, span: Span) => void
+  /** These nodes would send a command to a camera of this home node at this moment, with these epochs. */
+  readonly controllers: (
+    at: number,
+    home: number,
+    who: ReadonlyArray<{ readonly node: number; readonly epoch: number }>,
+  ) => void
+}
+
+export interface Checker extends Facts {
+  /** What was wrong, a line each; `rest` is what the nodes say at the end. */
+  readonly verdict: (rest: Rest) => ReadonlyArray<string>
+}
+
+/** The world as it came to rest. */
+export interface Rest {
+  readonly at: number
+  readonly protections: ReadonlyArray<
+    { readonly node: number; readonly home: number; readonly tag: string; readonly owed: number }
+  >
+  readonly homes: ReadonlyArray<{ readonly node: number; readonly rerouted: boolean; readonly epoch: number }>
+}
+
+const nothing = (): void => undefined
+/** Facts that a checker has no use for. */
+export const deaf: Facts = {
+  process: nothing,
+  able: nothing,
+  database: nothing,
+  serves: nothing,
+  ready: nothing,
+  recorded: nothing,
+  received: nothing,
+  receipt: nothing,
+  deleted: nothing,
+  controllers: nothing,
+}
+
+export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
+  process: (...fact) => checkers.forEach((one) => one.process(...fact)),
+  able: (...fact) => checkers.forEach((one) => one.able(...fact)),
+  database: (...fact) => checkers.forEach((one) => one.database(...fact)),
+  serves: (...fact) => checkers.forEach((one) => one.serves(...fact)),
+  ready: (...fact) => checkers.forEach((one) => one.ready(...fact)),
+  recorded: (...fact) => checkers.forEach((one) => one.recorded(...fact)),
+  received: (...fact) => checkers.forEach((one) => one.received(...fact)),
+  receipt: (...fact) => checkers.forEach((one) => one.receipt(...fact)),
+  deleted: (...fact) => checkers.forEach((one) => one.deleted(...fact)),
+  controllers: (...fact) => checkers.forEach((one) => one.controllers(...fact)),
+})
