@@ -10,7 +10,7 @@
  * 4. A promise is on disk before its answer leaves (`keep`). A voter that restarted counts the whole term again, a new one too.
  * 5. A node alone needs nobody. Of two voters both are a majority, so the lease of the home node does not run out while its
  *    process runs unbroken, and never moves by itself: only an administrator's `override` gives it to the guardian, or back, and
- *    it lasts until that process ends or freezes.
+ *    it lasts until that process ends or freezes. A home node that asks for its lease is not off: within a term of that no override counts.
  * 6. The list of voters changes by one node at a time, by the home node; a voter refuses who has an older list.
  */
 import { NodeId } from "#schema/common.ts"
@@ -80,6 +80,8 @@ export interface Voter {
   /** Of the newest grant; unknown after a restart. */
   readonly bootId: string
   readonly round: number
+  /** When the home node last asked; the start of this process, as that is not known. */
+  readonly homeAskedMs: number
 }
 
 const longer = (termMs: number, settings: LeaseSettings): number =>
@@ -96,7 +98,7 @@ export const voter = (
   const promised = kept ?? { homeNodeId, holder: null, epoch: 0, turns: [], rollVersion: 0, termMs: settings.leaseMs }
   const idle = promised.holder === null && kept !== null
   const untilMs = idle ? nowMs : promised.termMs === null ? Infinity : nowMs + longer(promised.termMs, settings)
-  return { self, promised, untilMs, bootId: "", round: 0 }
+  return { self, promised, untilMs, bootId: "", round: 0, homeAskedMs: nowMs }
 }
 
 export interface Vote {
@@ -123,9 +125,11 @@ export const vote = (
   const stale = epoch < promised.epoch
   const taken = promised.holder !== holder && nowMs < before.untilMs
   const unmoving = termMs === null && holder !== homeNodeId && before.self === homeNodeId
-  const granted = !stale && rollVersion >= promised.rollVersion && (override || (!taken && !unmoving))
+  const off = override && nowMs - before.homeAskedMs >= longer(settings.leaseMs, settings)
+  const granted = !stale && rollVersion >= promised.rollVersion && (override ? off : !taken && !unmoving)
+  const homeAskedMs = holder === homeNodeId ? nowMs : before.homeAskedMs
   const answer = { from: before.self, bootId, round, granted, turns: stale ? promised.turns : [] }
-  if (!granted) return { voter: before, answer, keep: null }
+  if (!granted) return { voter: { ...before, homeAskedMs }, answer, keep: null }
   const next = { homeNodeId, holder, epoch, turns, rollVersion, termMs }
   const untilMs = termMs === null ? Infinity : nowMs + longer(termMs, settings)
   const newest = before.bootId !== bootId || round > before.round
@@ -136,6 +140,7 @@ export const vote = (
       untilMs: Math.max(untilMs, promised.holder === holder && promised.termMs !== null ? before.untilMs : 0),
       bootId,
       round: newest ? round : before.round,
+      homeAskedMs,
     },
     answer,
     keep: samePromise(promised, next) ? null : next,
@@ -238,10 +243,12 @@ const ask = (
   }
 }
 
-const answered = (holder: LeaseHolder, answer: LeaseAnswer): LeaseHolder => {
+const answered = (holder: LeaseHolder, answer: LeaseAnswer, nowMs: number): LeaseHolder => {
   const { roll, settings, wanted } = holder
   const asked = holder.rounds.find((one) => one.round === answer.round)
   if (wanted === null || asked === undefined || answer.bootId !== holder.bootId || !answer.granted) return holder
+  // What was promised longer ago than a term may have been promised to another since.
+  if (nowMs - asked.sentMs >= settings.leaseMs) return holder
   if (!roll.voters.includes(answer.from) || asked.granted.includes(answer.from)) return holder
   const granted = [...asked.granted, answer.from]
   const rounds = holder.rounds.map((one) => one === asked ? { ...one, granted } : one)
@@ -285,7 +292,7 @@ export const leaseStep = (
       holder.untilMs
     holder = { ...holder, roll: event.roll, rounds: [], nextMs: nowMs, untilMs }
   } else if (event.type === "answer") {
-    holder = answered(holder, event.answer)
+    holder = answered(holder, event.answer, nowMs)
     const { turns } = event.answer
     if (holder.wanted !== null && turns.length > 0) commands.push({ type: "denied", turns })
   } else if (event.type === "release" && holder.wanted !== null) {

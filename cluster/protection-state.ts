@@ -103,6 +103,8 @@ export type ProtectionEvent =
     readonly servingNodeId: NodeId
     readonly bootId: string
     readonly bundleDigest: string
+    /** Whether the home node grants it at present, where it says so: a word that was missed is heard the next time. */
+    readonly granted?: boolean
   }
   /** The home node, just started, asked who serves it. */
   | { readonly type: "homeAsked" }

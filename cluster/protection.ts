@@ -184,6 +184,7 @@ const absorb = (state: Protection, event: ProtectionEvent, nowMs: number): Prote
       const now = heard(same ? state : { ...state, stableSinceMs: null }, nowMs)
       return {
         ...now,
+        granted: event.granted ?? state.granted,
         epoch: Math.max(state.epoch, event.epoch),
         turns: unite(state.turns, [], serves),
         home: { ...now.home, bootId: event.bootId, serves },

@@ -104,6 +104,8 @@ export const Heartbeat = Schema.Struct({
   timeMs: EpochMs,
   /** Digest of its configuration, so that a guardian knows when its snapshot is stale. */
   bundleDigest: Schema.String,
+  /** Who asked may guard this node. */
+  guardianGranted: Schema.optionalKey(Schema.Boolean),
   capacity: NodeCapacity,
   /** Home nodes whose control it holds, with the epoch. */
   leases: Schema.Array(Schema.Struct({ homeNodeId: NodeId, epoch: Schema.Int })),

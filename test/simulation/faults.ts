@@ -175,11 +175,7 @@ const faults: Record<FaultKind, Fault> = {
     if (guardians.length === 0) return nothing
     const guardian = world.chance.pick(guardians)
     home.granted.delete(guardian)
-    nodes[guardian]!.tell(home.machine.index, { type: "revoked" })
-    return () => {
-      home.granted.add(guardian)
-      nodes[guardian]!.tell(home.machine.index, { type: "granted" })
-    }
+    return () => void home.granted.add(guardian)
   },
   configuration: (world, nodes) => {
     nodes[someNode(world)]!.digest++
@@ -207,10 +203,16 @@ export const breakThings = (world: World, nodes: ReadonlyArray<Node>): ReadonlyM
   const kinds = faultKinds.filter(() => chance.chance(0.35))
   const chosen = kinds.length > 0 ? kinds : [chance.pick(faultKinds)]
   const counts = new Map<FaultKind, number>()
-  for (let left = chance.int(1, 14); left > 0; left--) {
+  let last = 0
+  for (let left = chance.spread(1, 40); left > 0; left--) {
     const kind = chance.pick(chosen)
     counts.set(kind, (counts.get(kind) ?? 0) + 1)
-    const start = chance.int(8_000, plan.quietMs - 1_000)
+    // Trouble comes in company.
+    const near = last + chance.spread(10, 10_000)
+    const start = last > 0 && chance.chance(0.5) && near < plan.quietMs - 1_000 ?
+      near :
+      chance.int(8_000, plan.quietMs - 1_000)
+    last = start
     const lasts = Math.min(chance.spread(200, 150_000), plan.quietMs - start)
     line.after(start, () => {
       world.tell(() => `fault ${kind} begins for ${lasts} ms`)

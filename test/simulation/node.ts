@@ -62,7 +62,7 @@ export interface Node {
   readonly mayControl: (home: number) => number | null
   /** What the others call. */
   readonly rpc: {
-    readonly heartbeat: () => Extract<ProtectionEvent, { readonly type: "heartbeat" }>
+    readonly heartbeat: (asker: number) => Extract<ProtectionEvent, { readonly type: "heartbeat" }>
     readonly status: (home: number, asker: number) => RerouteStatus | null
     readonly lease: (home: number, request: Parameters<typeof vote>[1]) => ReturnType<typeof vote>["answer"] | null
     readonly release: (home: number, release: Parameters<typeof unvote>[1]) => void
@@ -148,7 +148,7 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
       else if (disk.protections.has(home)) {
         const kind = classOf(home)
         const owned = disk.owned.get(home)
-        const shadow = kind === "shadow" && process?.protections.get(home)?.bundle.held != null
+        const shadow = kind === "shadow" && (process?.protections.get(home)?.bundle.held ?? null) !== null
         captures.want(camera, owned === undefined || kind === "liveOnly" ? null : owned.epoch, shadow)
       }
     })
@@ -386,7 +386,7 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
         world.machines[home]!,
         0,
         (reply: (answer: ReturnType<Node["rpc"]["heartbeat"]>) => void) => {
-          reply(nodes[home]!.rpc.heartbeat())
+          reply(nodes[home]!.rpc.heartbeat(self))
         },
         (event) => {
           if (event !== null) tell(home, event)
@@ -456,16 +456,17 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
     tell,
     mayControl: (home) => {
       const holder = process?.holders.get(home)
-      if (holder?.wanted == null || machine.frozen > 0) return null
+      if (holder === undefined || holder.wanted === null || machine.frozen > 0) return null
       return mayControl(holder, holder.wanted.epoch, now()) ? holder.wanted.epoch : null
     },
     rpc: {
-      heartbeat: () => ({
+      heartbeat: (asker) => ({
         type: "heartbeat",
         epoch: process!.home.epoch,
         servingNodeId: isRerouted(process!.home) ? process!.home.turns.at(-1)!.nodeId : machine.id,
         bootId: process!.bootId,
         bundleDigest: bundleDigest(node.digest),
+        granted: node.granted.has(asker),
       }),
       status: (home, asker) => {
         if (process === null) return null

@@ -79,4 +79,8 @@ const main = async (): Promise<void> => {
 }
 
 if (isMainThread) await main()
-else parentPort?.postMessage(work(workerData as Share))
+else {
+  // A thread's port, not a window: there is no origin to name.
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin
+  parentPort?.postMessage(work(workerData as Share))
+}

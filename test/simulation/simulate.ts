@@ -93,7 +93,7 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
   }
   line.after(probeMs, probe)
   line.runUntil(plan.endMs)
-  for (const { kill } of nodes) kill.call(null)
+  for (const node of nodes) node.kill()
   const verdictOf = {
     at: line.now(),
     protections: nodes.flatMap(({ disk, machine }) =>

@@ -19,8 +19,10 @@ export const timeline = (): Timeline => {
   let now = 0
   let order = 0
   let events = 0
-  const before = (a: number, b: number): boolean =>
-    times[a]! < times[b]! || (times[a]! === times[b]! && orders[a]! < orders[b]!)
+  const before = (a: number, b: number): boolean => {
+    const earlier = times[a]! - times[b]!
+    return earlier < 0 || (earlier === 0 && orders[a]! < orders[b]!)
+  }
   const swap = (a: number, b: number): void => {
     const time = times[a]!
     const seq = orders[a]!
