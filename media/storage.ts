@@ -7,11 +7,12 @@
  * 2. A kill costs at most the fragment being written; opening a file again cuts off what is not a whole fragment.
  * 3. Each file tells by itself what it is: losing every database loses no footage.
  * 4. A fragment lasts at most 1 s (a single longer picture excepted) and each group of pictures begins a new one.
+ * 5. Footage of another node keeps its bytes, its recorder and its epoch; it is among the recordings only whole, proven and synced.
  */
 import type { CameraId, EpochMs, RecordingId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, SegmentFile, StreamRole } from "#schema/record.ts"
-import { Context, type Effect, Schema } from "effect"
+import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
 import type { FragmentTable } from "./storage/fragment-table.ts"
 
 /** Why something could not be written or read. `cause` is what the gap ledger will say. */
@@ -88,6 +89,33 @@ export interface FileWriter {
   readonly failure: Effect.Effect<never, StorageError>
   /** Writes what is queued, syncs, marks the file sealed. */
   readonly seal: Effect.Effect<SegmentFile, StorageError>
+}
+
+/** Bytes on their way in are not footage, or not what was promised. Nothing of them is among the recordings. */
+export class NotFootage extends Schema.TaggedError<NotFootage>()("NotFootage", { detail: Schema.String }) {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+/** A file that another node recorded, on its way in. */
+export interface Incoming {
+  /** Of the file that will be; UUIDv7, the caller's choice, the same each time. */
+  readonly id: string
+  /** As it stood in the other node's file before the first fragment: `ftyp`, `moov` and identity. */
+  readonly front: Uint8Array
+  /** Of all fragments that will come. */
+  readonly bytes: number
+}
+
+/** A file in quarantine: it lies on the disk of its folder, where nobody reads it but its writers. */
+export interface Quarantined {
+  /** Whose it is, as its front tells it. */
+  readonly identity: FileIdentity
+  /** Writes fragments at a position behind the front; several may write at once, each at places of its own. */
+  readonly write: (at: number, bytes: Uint8Array) => Effect.Effect<void, StorageError>
+  /** Syncs, and reads `[at, at + bytes)` as whole fragments one behind the other. */
+  readonly prove: (at: number, bytes: number) => Effect.Effect<ReadonlyArray<IndexEntry>, StorageError | NotFootage>
 }
 
 /** Something in a storage folder that is not ours; it stays as it is. */
@@ -167,6 +195,11 @@ export class Storage extends Context.Service<Storage, {
   /** Absolute path, for reading at byte ranges; empty where there is no such file. */
   readonly path: (file: Pick<SegmentFile, "id" | "folder">) => string
   readonly parameters: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<TrackParameters, StorageError>
+  /** Bytes `[from, to)` in chunks of at most 512 KiB, read as they are taken; fewer where the file ends before. */
+  readonly bytes: (
+    file: Pick<SegmentFile, "id" | "folder">,
+    range: { readonly from: number; readonly to: number },
+  ) => Stream.Stream<Uint8Array, StorageError>
   /** Reads every folder from the disk alone. `repair` cuts torn tails, rebuilds damaged indexes and seals what a dead process left growing. */
   readonly scan: (
     options: { readonly repair: boolean } & ScanTold,
@@ -174,5 +207,18 @@ export class Storage extends Context.Service<Storage, {
   /** Deletes by age, then, while a folder is below its floor, the oldest file of the recording that is furthest over its fair share. Returns what went. */
   readonly enforceRetention: (policies: ReadonlyArray<RetentionPolicy>) => Effect.Effect<ReadonlyArray<SegmentFile>>
   readonly remove: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<void, StorageError>
+  /**
+   * Takes in footage of another node. `open` begins a file, or goes on with what a former process left of it; `adopt` makes it one of
+   * the recordings: indexed, synced, moved, in this order, and found by `files` when it returns; again for one that is there changes
+   * nothing. Until then it is only found by `ids`. `discard` forgets it.
+   */
+  readonly quarantine: {
+    readonly open: (incoming: Incoming) => Effect.Effect<Quarantined, StorageError | NotFootage, Scope.Scope>
+    readonly adopt: (
+      incoming: Pick<Incoming, "id" | "bytes">,
+    ) => Effect.Effect<SegmentFile, StorageError | NotFootage>
+    readonly ids: Effect.Effect<ReadonlyArray<string>>
+    readonly discard: (id: string) => Effect.Effect<void, StorageError>
+  }
   readonly usage: Effect.Effect<ReadonlyArray<FolderUsage>>
 }>()("nightjar/media/Storage") {}

@@ -149,6 +149,13 @@ export const fakeMedia = (): FakeMedia => {
       Effect.sync(() => {
         files.splice(files.findIndex((file) => file.id === id), 1)
       }),
+    bytes: () => Stream.empty,
+    quarantine: {
+      open: () => Effect.die("unused"),
+      adopt: () => Effect.die("unused"),
+      ids: Effect.succeed([]),
+      discard: () => Effect.void,
+    },
     usage: Effect.sync(() => folders),
   })
   return {

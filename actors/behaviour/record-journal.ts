@@ -63,7 +63,8 @@ export const batchOf = (entries: ReadonlyArray<JournalEntry>, nodeId: NodeId, no
       case "FileOpened":
       case "FileGrown":
       case "FileSealed":
-        files.set(entry.file.id, entry.file)
+        // The row names the node that has the file; who recorded it stands in its header.
+        files.set(entry.file.id, { ...entry.file, nodeId })
         gone.delete(entry.file.id)
         break
       case "FileDeleted": {

@@ -16,6 +16,7 @@ import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { type IndexReport, mostListed } from "#schema/record-index.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Duration, Effect, Layer, Semaphore } from "effect"
 import { batchOf } from "./record-journal.ts"
 import { makeRebuild } from "./record-rebuild.ts"
@@ -149,7 +150,25 @@ const make = Effect.gen(function*() {
     Effect.forever,
     Effect.forkScoped,
   )
-  return RecordLedger.of({ position: () => store.position(nodeId), reindex })
+  /** Rows alone: the journal tells what this node recorded, and it recorded none of it. */
+  const rows = Effect.fnUntraced(function*(change: { readonly files: ReadonlyArray<SegmentFile>; readonly gone: ReadonlyArray<SegmentFile> }) {
+    yield* store.apply({
+      nodeId,
+      files: change.files.map((file) => ({ ...file, nodeId })),
+      goneFiles: change.gone.map(({ id }) => id),
+      gaps: [],
+      keptFrom: [],
+      position: 0,
+      nowMs: yield* Clock.currentTimeMillis,
+    })
+  })
+  return RecordLedger.of({
+    position: () => store.position(nodeId),
+    reindex,
+    adopted: (files) => rows({ files, gone: [] }),
+    released: (gone) => rows({ files: [], gone }),
+    recordingsOf: store.recordingsOf,
+  })
 })
 
 export const layer = Layer.effect(RecordLedger, make)

@@ -58,7 +58,7 @@ export const makeRebuild = Effect.gen(function*() {
       )
     })
 
-  const readDisks = Effect.fnUntraced(function*(tell: RebuildOptions["tell"]) {
+  const readDisks = Effect.fnUntraced(function*(tell: RebuildOptions["tell"], indexed: ReadonlySet<string>) {
     const strange: Array<StrangeFile> = []
     const scanned = yield* Effect.orDie(storage.scan({
       repair: false,
@@ -67,7 +67,8 @@ export const makeRebuild = Effect.gen(function*() {
     }))
     const own = yield* isOwn
     // The row names the node that has the file; who made it stands in its header.
-    const files = scanned.filter(({ file }) => own(file)).map(({ file }) => ({ ...file, nodeId }))
+    // What another node recorded and brought home is ours.
+    const files = scanned.filter(({ file }) => own(file) || indexed.has(file.id)).map(({ file }) => ({ ...file, nodeId }))
     const usage = yield* storage.usage
     const folders = new Set(
       usage.filter((folder) => folder.state !== "missing" && folder.state !== "error").map((folder) => folder.name),
@@ -84,8 +85,8 @@ export const makeRebuild = Effect.gen(function*() {
   return Effect.fn("RecordLedger.rebuild")(function*({ keptFrom, tell }: RebuildOptions) {
     // Before the disks are read: whatever is acknowledged by now is on them.
     const position = yield* supervisor.journalAcknowledged
-    const { files, folders, scanned, strange, torn } = yield* readDisks(tell)
     const before = yield* store.filesOf(nodeId)
+    const { files, folders, scanned, strange, torn } = yield* readDisks(tell, new Set(before.map(({ id }) => id)))
     const gone = difference({ indexed: before, stored: files, folders })
     const gaps = [...yield* knownGaps(files), ...gone.gaps]
     const nowMs = yield* Clock.currentTimeMillis

@@ -10,7 +10,7 @@ import type { EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#sc
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
-import { shardGroupOf } from "#schema/ownership.ts"
+import { shardGroupOf, type Slot } from "#schema/ownership.ts"
 import type { Reach } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidCursor, type InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
@@ -135,6 +135,12 @@ export class RecordLedger extends Context.Service<RecordLedger, {
   readonly reindex: (tell: (progress: number) => void) => Answer<IndexReport>
   /** Position of the journal up to which the database knows everything; null: nothing was read yet. */
   readonly position: () => Answer<number | null>
+  /** Footage that came from another node: files of this node from now on. */
+  readonly adopted: (files: ReadonlyArray<SegmentFile>) => Answer<void>
+  /** Files of this node that went to another one and are deleted here: no footage is missing for it. */
+  readonly released: (files: ReadonlyArray<SegmentFile>) => Answer<void>
+  /** Recordings whose home is `slot`. */
+  readonly recordingsOf: (slot: Slot) => Answer<ReadonlySet<RecordingId>>
 }>()("nightjar/actors/RecordLedger") {}
 
 /** Rebuilds of the index as jobs of this node: one at a time, and a restart goes on with the one that was running. */

@@ -8,6 +8,7 @@
  * 4. Retention moves `recording.kept_from`; gaps that ended before it are forgotten.
  */
 import type { EpochMs, Interval, NodeId, RecordingId } from "#schema/common.ts"
+import type { Slot } from "#schema/ownership.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
 import { Context, Effect, Layer } from "effect"
@@ -49,6 +50,8 @@ export class RecordLedgerStore extends Context.Service<RecordLedgerStore, {
   readonly filesOf: (nodeId: NodeId) => Effect.Effect<ReadonlyArray<SegmentFile>, DependencyUnavailable>
   /** Files and gaps that overlap the interval, by start. */
   readonly footage: (id: RecordingId, interval: Interval) => Effect.Effect<StoredFootage, DependencyUnavailable>
+  /** Recordings whose home is a slot, but for deleted ones. */
+  readonly recordingsOf: (slot: Slot) => Effect.Effect<ReadonlySet<RecordingId>, DependencyUnavailable>
   /** Start of the oldest and end of the newest file of nodes other than this. */
   readonly bounds: (
     id: RecordingId,
@@ -156,6 +159,11 @@ const reading = (sql: SqlClient.SqlClient) => ({
       sql<SegmentRow>`
         SELECT f.*, r.token FROM segment_file f JOIN recording r ON r.id = f.recording_id WHERE f.node_id = ${nodeId}`,
       (rows) => rows.map(segmentOf),
+    )),
+  recordingsOf: (slot: Slot) =>
+    answered(Effect.map(
+      sql<{ readonly id: RecordingId }>`SELECT id FROM recording WHERE slot = ${slot} AND deleted_at IS NULL`,
+      (rows): ReadonlySet<RecordingId> => new Set(rows.map(({ id }) => id)),
     )),
   footage: (id: RecordingId, interval: Interval) =>
     answered(Effect.all({

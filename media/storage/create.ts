@@ -18,7 +18,7 @@ import { appendSummary } from "./summary.ts"
 import { makeWriter, type Writer } from "./writer.ts"
 
 /** Makes the names of new files durable. */
-const syncDirectory = async (path: string): Promise<void> => {
+export const syncDirectory = async (path: string): Promise<void> => {
   const directory = await open(path, "r")
   try {
     await directory.sync()
@@ -128,14 +128,14 @@ const createIn = Effect.fnUntraced(
 )
 
 /** Best folder first: in order, slow, below its floor. */
-const candidates = (room: Room): ReadonlyArray<Folder> => {
+export const candidates = (room: Room): ReadonlyArray<Folder> => {
   const rank = (folder: Folder) => folder.hasReserve ? 2 : folder.state === "slow" ? 1 : 0
   return room.folders.filter((folder) => folder.accepts || folder.hasReserve)
     .sort((a, b) => rank(a) - rank(b) || b.room - a.room)
 }
 
 /** No folder takes a file: the worst that can be mended by deleting comes first. */
-const refusal = (room: Room): StorageError => {
+export const refusal = (room: Room): StorageError => {
   const full = room.folders.find((folder) => folder.state === "full")
   const folder = full ?? room.folders[0]
   return new StorageError({

@@ -47,7 +47,8 @@ export const readAt = async (file: FileHandle, offset: number, length: number): 
   return buffer.subarray(0, filled)
 }
 
-const parseFront = (bytes: Uint8Array): Front | null => {
+/** The front of a file from its first bytes. Total. */
+export const parseFront = (bytes: Uint8Array): Front | null => {
   const init = readInit(bytes)
   const identity = init === null ? null : readIdentity(bytes, init.bytes)
   if (init === null || identity === null) return null

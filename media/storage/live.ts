@@ -17,6 +17,7 @@ import { makeDelete } from "./delete.ts"
 import { Folder } from "./folder.ts"
 import { probeFolder, syncFolder } from "./keeper.ts"
 import { type StorageOptions } from "./options.ts"
+import { makeQuarantine } from "./quarantine.ts"
 import { makeReads } from "./reads.ts"
 import { scanInto } from "./rescan.ts"
 import type { Room } from "./room.ts"
@@ -69,6 +70,7 @@ const makeStorage = Effect.fnUntraced(function*(options: StorageOptions) {
     scan: (asked) => scanInto(room, asked),
     ...(yield* makeReads(room)),
     ...makeDelete(room),
+    quarantine: yield* makeQuarantine(room),
     usage: Effect.sync(() =>
       folders.map((folder) => ({
         name: folder.name,

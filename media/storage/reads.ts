@@ -8,7 +8,7 @@
  * 3. Only ids of the catalogue become paths.
  */
 import type { SegmentFile } from "#schema/record.ts"
-import { Effect, Semaphore } from "effect"
+import { Effect, Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
@@ -23,6 +23,7 @@ import { makeOutlines } from "./outlines.ts"
 import type { Room } from "./room.ts"
 
 const readsAtATime = 2
+const chunkBytes = 512 * 1024
 /** Indexes read under one permit: a day of one camera leaves others a turn every few milliseconds. */
 const indexesATurn = 8
 /** Fronts of about 2 KiB. */
@@ -88,6 +89,30 @@ const readTable = async (base: string, { fragments, id, sealed }: CatalogueFile)
   }
   return readCarefully(base, fragments)
 }
+
+/** One chunk a permit: a long range leaves others a turn. */
+const streamOf = (
+  folder: string,
+  path: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  permits: Semaphore.Semaphore,
+): Stream.Stream<Uint8Array, StorageError> =>
+  Stream.unwrap(
+    Effect.map(
+      Effect.acquireRelease(
+        attempt(folder, "opening a file", () => open(path, "r")),
+        (file) => Effect.ignore(attempt(folder, "closing", () => file.close())),
+      ),
+      (file) =>
+        Stream.unfold(from, (at) =>
+          at >= to ? Effect.succeed(undefined) : Effect.map(
+            attempt(folder, "reading a file", () => readAt(file, at, Math.min(chunkBytes, to - at))).pipe(
+              Semaphore.withPermit(permits),
+            ),
+            (bytes) => bytes.length === 0 ? undefined : [bytes as Uint8Array, at + bytes.length] as const,
+          )),
+    ),
+  )
 
 export const makeReads = Effect.fnUntraced(function*(room: Room) {
   const { catalogue, folders, options, writers } = room
@@ -174,8 +199,12 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
 
   const reads: Pick<
     Storage["Service"],
-    "fragments" | "index" | "outlines" | "init" | "origin" | "parameters" | "path"
+    "bytes" | "fragments" | "index" | "outlines" | "init" | "origin" | "parameters" | "path"
   > = {
+    bytes: (file, range) => {
+      const entry = find(file)
+      return entry === undefined ? Stream.fail(unknown(file)) : streamOf(entry.folder, `${baseOf(entry)}.mp4`, range, permits)
+    },
     fragments,
     index,
     outlines: makeOutlines({ fragments, find, baseOf, permits }),

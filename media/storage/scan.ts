@@ -19,6 +19,7 @@ import { endOf, readAt, readFragments, readFront } from "./file-truth.ts"
 import type { Folder } from "./folder.ts"
 import { decodeHeader, decodeIndex, decodeSeal, encodeIndex, headerBytes, recordBytes, sealOf } from "./index-file.ts"
 import { markerName } from "./marker.ts"
+import { quarantineName } from "./quarantine.ts"
 import { readSummary, replaceSummary, type SummaryLine } from "./summary.ts"
 
 const mediaEnding = ".mp4"
@@ -184,8 +185,8 @@ const idsIn = async (
   }
 }
 
-/** What a folder has besides recordings: its marker, and what file systems keep at their roots. */
-const usual: ReadonlySet<string> = new Set([markerName, `${markerName}.tmp`, "lost+found"])
+/** What a folder has besides recordings: its marker, its quarantine, and what file systems keep at their roots. */
+const usual: ReadonlySet<string> = new Set([markerName, `${markerName}.tmp`, quarantineName, "lost+found"])
 
 const directoriesIn = async (path: string) => {
   const entries = await readdir(path, { withFileTypes: true })

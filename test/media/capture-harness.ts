@@ -15,7 +15,7 @@ import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
-import { Clock, Deferred, Effect, Exit, Redacted, Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, Redacted, Scope, Stream } from "effect"
 import { fileOrder, type MemoryFile } from "./capture-checker.ts"
 
 export const parametersOf = (width: number): TrackParameters => ({
@@ -231,6 +231,13 @@ export class FakeDisk {
     scan: () => Effect.succeed([]),
     enforceRetention: () => Effect.sync(() => this.deleted.splice(0)),
     remove: () => Effect.void,
+    bytes: () => Stream.empty,
+    quarantine: {
+      open: () => Effect.die("unused"),
+      adopt: () => Effect.die("unused"),
+      ids: Effect.succeed([]),
+      discard: () => Effect.void,
+    },
     usage: Effect.succeed([]),
   })
 }
