@@ -1,0 +1,94 @@
+/**
+ * What of this node's footage is to come home for a job: its files cut into segments, and what a cut of the home node leaves of one.
+ *
+ * Invariants
+ * 1. Only files that this node recorded, of recordings of the job's slot, with an epoch of the job's range; each once.
+ * 2. A file that still grows is waited for.
+ */
+import { RecordLedger } from "#actors/protocol/record.ts"
+import { fragmentsOfFile } from "#schema/federation-recordback.ts"
+import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { cutTo, type Piece, type Run, segmentsOf } from "#cluster/recordback-manifest.ts"
+import { type IndexEntry, Storage } from "#media/storage.ts"
+import { allTime, type Interval } from "#schema/common.ts"
+import type { SegmentFile } from "#schema/record.ts"
+import { Effect } from "effect"
+
+type File = Pick<SegmentFile, "id" | "folder" | "recordingId" | "channelId" | "epoch" | "sequence">
+
+const rowOf = (file: File, index: ReadonlyArray<IndexEntry>, { from, to }: Run, exact: boolean): SegmentRow => {
+  const pieces = index.slice(from, to)
+  const first = pieces[0] as IndexEntry
+  return {
+    recordingId: file.recordingId,
+    channelId: file.channelId,
+    epoch: file.epoch,
+    sequence: file.sequence * fragmentsOfFile + from,
+    fileId: file.id,
+    folder: file.folder,
+    firstRow: from,
+    endRow: to,
+    at: first.offset,
+    bytes: pieces.reduce((sum, { bytes }) => sum + bytes, 0),
+    startMs: first.startMs,
+    endMs: pieces.reduce((latest, { endMs }) => Math.max(latest, endMs), first.endMs),
+    exact,
+    sha256: null,
+    tries: 0,
+  }
+}
+
+const piecesOf = (index: ReadonlyArray<IndexEntry>): ReadonlyArray<Piece> => index
+
+export const makePlanner = Effect.gen(function*() {
+  const [{ nodeId }, ledger, storage, store] = yield* Effect.all([Ownership, RecordLedger, Storage, RecordBackStore])
+
+  const filesOf = Effect.fnUntraced(function*({ firstEpoch, lastEpoch, slot }: JobRow) {
+    const recordings = yield* ledger.recordingsOf(slot)
+    return [...recordings].flatMap((id) =>
+      storage.files(id, allTime).filter((file) =>
+        file.nodeId === nodeId && file.epoch >= firstEpoch && file.epoch <= lastEpoch
+      )
+    )
+  })
+
+  return {
+    /** Plans what is not planned yet; how many files still grow. A file that cannot be read is left for the next time. */
+    plan: Effect.fnUntraced(function*(job: JobRow) {
+      const known = yield* store.planned(job.id)
+      const files = yield* filesOf(job)
+      for (const file of files) {
+        if (!file.sealed || known.has(file.id)) continue
+        const index = yield* Effect.catchTag(storage.index(file), "StorageError", (error) =>
+          Effect.as(Effect.logWarning("A file that is to come home cannot be read", error), []))
+        const runs = segmentsOf(piecesOf(index), { from: 0, to: index.length })
+        yield* store.plan(job.id, runs.map((run) => rowOf(file, index, run, false)))
+      }
+      return files.filter(({ sealed }) => !sealed).length
+    }),
+    /** Of a segment what overlaps `keep`. */
+    cut: Effect.fnUntraced(function*(jobId: string, row: SegmentRow, keep: ReadonlyArray<Interval>) {
+      const index = yield* storage.index({ id: row.fileId, folder: row.folder })
+      const file = {
+        ...row,
+        id: row.fileId,
+        sequence: Math.floor(row.sequence / fragmentsOfFile),
+      }
+      const runs = cutTo(piecesOf(index), { from: row.firstRow, to: row.endRow }, keep)
+      yield* store.replace(jobId, row, runs.map((run) => rowOf(file, index, run, true)))
+    }),
+    /** Files of which everything is home leave this node. */
+    release: Effect.fnUntraced(function*(jobId: string) {
+      for (const { fileId, folder, recordingId } of yield* store.finished(jobId)) {
+        const file = storage.files(recordingId, allTime).find((one) => one.id === fileId && one.folder === folder)
+        if (file === undefined) continue
+        yield* storage.remove(file).pipe(
+          Effect.andThen(ledger.released([file])),
+          Effect.catchTag("StorageError", (error) =>
+            Effect.logWarning("A file that came home cannot be deleted here now", error)),
+        )
+      }
+    }),
+  }
+})

@@ -1,0 +1,298 @@
+/**
+ * One session of record-back from the node that recorded: what is promised, what the home node says to it, what goes up.
+ *
+ * Invariants
+ * 1. The data key serves this session alone; each sealed segment has a nonce of its own.
+ * 2. A segment counts as home only with a receipt that the home node signed over this reroute, this segment and this hash.
+ * 3. {@link atOnce} segments go up at once, in chunks, no faster than the rate; memory is that of the chunks.
+ */
+import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { type Bucket, type Meter, take } from "#cluster/recordback-rate.ts"
+import { nonceBytes, sealedBytes, sealer } from "#cluster/recordback-seal.ts"
+import { Storage } from "#media/storage.ts"
+import {
+  type ManifestEntry,
+  maxManifest,
+  type SegmentAnswer,
+  SegmentHead,
+  type SegmentName,
+  SegmentsTaken,
+  SessionAnswer,
+  SessionRequest,
+  TransferKey,
+} from "#schema/federation-recordback.ts"
+import { PeerRefused } from "#schema/federation.ts"
+import { Clock, Effect, Redacted, Result, Schema, Stream } from "effect"
+import { createHash, hash, randomBytes } from "node:crypto"
+import { checkedTransferKey, makeDataKey, readReceipt } from "./federation-recordback-keys.ts"
+import { keyOf } from "./federation-recordback-session.ts"
+import type { makePlanner } from "./federation-recordback-plan.ts"
+
+const base = "/federation/api/v1/federation/failover/recordback"
+const atOnce = 3
+/** Segments of a session: a GiB of full ones, so that what was hashed is still in memory when it goes. */
+const sessionSegments = 64
+/** After so many times other bytes than promised a segment counts as damaged here. */
+const mostTries = 3
+/** Until the answer to a segment; its last one waits for the whole file to be stored. */
+const segmentTimeout = "10 minutes"
+
+type Planner = Effect.Success<typeof makePlanner>
+const encodeHead = Schema.encodeEffect(Schema.fromJsonString(SegmentHead))
+const encodeRequest = Schema.encodeEffect(SessionRequest)
+
+export interface SendOptions {
+  readonly planner: Planner
+  /** Bytes a second over all jobs of this node; 0: no limit. */
+  readonly rate: Effect.Effect<number>
+  /** Something came home. */
+  readonly moved: (jobId: string) => Effect.Effect<void>
+  readonly meterOf: (jobId: string) => Meter
+}
+
+interface Front {
+  readonly bytes: Uint8Array
+  readonly sha256: string
+}
+
+interface Promised {
+  readonly row: SegmentRow
+  readonly entry: ManifestEntry
+  readonly front: Front
+}
+
+/** What stands before and behind the sealed bytes in the body (RFC 7578). */
+const multipart = (head: string, boundary: string) => {
+  const before = Buffer.from(
+    `--${boundary}\r\nContent-Disposition: form-data; name="segment"\r\nContent-Type: application/json\r\n\r\n${head}\r\n` +
+      `--${boundary}\r\nContent-Disposition: form-data; name="data"; filename="segment"\r\n` +
+      "Content-Type: application/octet-stream\r\n\r\n",
+  )
+  return { before, after: Buffer.from(`\r\n--${boundary}--\r\n`), contentType: `multipart/form-data; boundary=${boundary}` }
+}
+
+const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => Buffer.concat(parts)
+
+/** What is promised of segments: their bytes read once, hashed and remembered. */
+const makePromises = Effect.gen(function*() {
+  const [storage, store] = yield* Effect.all([Storage, RecordBackStore])
+
+  const frontOf = Effect.fnUntraced(function*(file: { readonly id: string; readonly folder: string }) {
+    const index = yield* storage.index(file)
+    const chunks = yield* Stream.runCollect(storage.bytes(file, { from: 0, to: index[0]?.offset ?? 0 }))
+    const bytes = concat(chunks)
+    return { bytes, sha256: hash("sha256", bytes) } satisfies Front
+  })
+  const hashOf = Effect.fnUntraced(function*({ at, bytes, fileId: id, folder }: SegmentRow) {
+    const digest = createHash("sha256")
+    let length = 0
+    yield* Stream.runForEach(storage.bytes({ id, folder }, { from: at, to: at + bytes }), (chunk) =>
+      Effect.sync(() => {
+        length += chunk.length
+        digest.update(chunk)
+      }))
+    return length === bytes ? digest.digest("hex") : null
+  })
+  /** Null: its bytes are gone. */
+  const promise = Effect.fnUntraced(function*(jobId: string, row: SegmentRow, fronts: Map<string, Front>) {
+    const file = { id: row.fileId, folder: row.folder }
+    const front = fronts.get(row.fileId) ?? (yield* frontOf(file))
+    fronts.set(row.fileId, front)
+    const sha256 = row.sha256 ?? (yield* hashOf(row))
+    if (sha256 === null) return null
+    if (row.sha256 === null) yield* store.hashed(jobId, row, sha256)
+    const { bytes, channelId, endMs, endRow, epoch, exact, fileId, firstRow, recordingId, sequence, startMs } = row
+    const entry: ManifestEntry = {
+      recordingId,
+      epoch,
+      sequence,
+      channelId,
+      fileId,
+      startMs,
+      durationMs: endMs - startMs,
+      fragments: endRow - firstRow,
+      bytes,
+      sha256,
+      frontBytes: front.bytes.length,
+      frontSha256: front.sha256,
+      exact,
+    }
+    return { row, entry, front } satisfies Promised
+  })
+  /** The oldest files that are left, whole ones where they fit. */
+  const next = Effect.fnUntraced(function*(jobId: string) {
+    const rows = yield* store.left(jobId, maxManifest)
+    const last = rows.at(-1)
+    const batch: Array<SegmentRow> = []
+    for (const row of rows) {
+      if (batch.length >= sessionSegments && row.fileId !== batch.at(-1)?.fileId) break
+      batch.push(row)
+    }
+    // The last file may go on beyond what was read: whole in the next session, unless it is all there is.
+    const others = batch.filter(({ fileId }) => fileId !== last?.fileId)
+    const cutOff = rows.length === maxManifest && batch.length === rows.length && others.length > 0
+    return cutOff ? others : batch
+  })
+  return {
+    next: Effect.fnUntraced(function*(jobId: string) {
+      const rows = yield* next(jobId)
+      const fronts = new Map<string, Front>()
+      const promised = yield* Effect.forEach(rows, (row) =>
+        promise(jobId, row, fronts).pipe(
+          Effect.catchTag("StorageError", (error) =>
+            Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null)),
+          Effect.tap((made) => made === null ? store.settle(jobId, row, "lost", null) : Effect.void),
+        ))
+      return { rows: rows.length, promised: promised.filter((one) => one !== null) }
+    }),
+  }
+})
+
+export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
+  const { meterOf, moved, planner, rate } = options
+  const [{ nodeId }, peers, storage, store] = yield* Effect.all([Ownership, Peers, Storage, RecordBackStore])
+  const promises = yield* makePromises
+  let bucket: Bucket = { tokens: 0, atMs: 0 }
+
+  const paced = (chunk: Uint8Array) =>
+    Effect.gen(function*() {
+      const taken = take(bucket, yield* rate, chunk.length, yield* Clock.currentTimeMillis)
+      bucket = taken.bucket
+      if (taken.waitMs > 0) yield* Effect.sleep(taken.waitMs)
+      return chunk
+    })
+
+  /** Invariant 2. */
+  const home = Effect.fnUntraced(function*(job: JobRow, peer: Peer, one: Promised, answer: SegmentAnswer) {
+    const claims = answer.receipt === null ? null : yield* readReceipt(answer.receipt, peer.signingKey)
+    const holds = claims !== null && claims.rerouteId === job.id && claims.homeNodeId === job.homeNodeId &&
+      claims.servingNodeId === nodeId && keyOf(claims) === keyOf(one.entry) && claims.sha256 === one.entry.sha256 &&
+      claims.state === answer.state
+    if (!holds) {
+      const detail = "the receipt of a segment does not hold"
+      return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "bad_receipt", detail })
+    }
+    yield* store.settle(job.id, one.row, "home", answer.receipt)
+    if (answer.state === "stored") meterOf(job.id).add(one.row.bytes, yield* Clock.currentTimeMillis)
+    yield* moved(job.id)
+  })
+
+  const heard = Effect.fnUntraced(function*(job: JobRow, peer: Peer, one: Promised, answer: SegmentAnswer) {
+    switch (answer.state) {
+      case "stored":
+      case "covered":
+        return yield* home(job, peer, one, answer)
+      case "cut":
+        return yield* Effect.catchTag(planner.cut(job.id, one.row, answer.keep), "StorageError", () =>
+          store.settle(job.id, one.row, "lost", null))
+      case "refused":
+        yield* Effect.logWarning("The home node refuses a segment", { segment: keyOf(one.entry), reason: answer.reason })
+        return yield* store.settle(job.id, one.row, "lost", null)
+      case "held":
+      case "wanted":
+        return
+    }
+  })
+
+  const body = (sessionId: string, dataKey: Redacted.Redacted<Uint8Array>, { entry, front, row }: Promised, head: string) => {
+    const { after, before, contentType } = multipart(head, `nightjar-${randomBytes(12).toString("hex")}`)
+    const seal = sealer(Redacted.value(dataKey), randomBytes(nonceBytes), sessionId, entry)
+    const file = { id: row.fileId, folder: row.folder }
+    const sealed = Stream.make(front.bytes).pipe(
+      Stream.concat(storage.bytes(file, { from: row.at, to: row.at + row.bytes })),
+      Stream.mapEffect(paced),
+      Stream.map((chunk) => seal.update(chunk)),
+    )
+    return {
+      // A read that fails breaks the request off; the segment is looked at again in the next session.
+      stream: Stream.make<ReadonlyArray<Uint8Array>>(before, seal.head).pipe(
+        Stream.concat(Stream.orDie(sealed)),
+        Stream.concat(Stream.suspend(() => Stream.make(seal.end(), after))),
+      ),
+      contentType,
+      contentLength: before.length + sealedBytes(entry) + after.length,
+    }
+  }
+
+  /** Sends one segment; what else the answer settles is settled too. */
+  const push = Effect.fnUntraced(function*(
+    job: JobRow,
+    peer: Peer,
+    session: { readonly id: string; readonly dataKey: Redacted.Redacted<Uint8Array> },
+    one: Promised,
+    all: ReadonlyMap<string, Promised>,
+  ) {
+    const { epoch, recordingId, sequence } = one.entry
+    const head = yield* Effect.orDie(encodeHead({ sessionId: session.id, recordingId, epoch, sequence }))
+    const sent = yield* Effect.result(peers.call(peer.nodeId, {
+      method: "POST",
+      path: `${base}/segments`,
+      body: body(session.id, session.dataKey, one, head),
+      timeout: segmentTimeout,
+    }, SegmentsTaken))
+    if (Result.isFailure(sent)) {
+      const { failure } = sent
+      if (failure._tag !== "PeerRefused" || failure.status !== 422) return yield* failure
+      yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.detail })
+      return yield* one.row.tries + 1 >= mostTries ?
+        store.settle(job.id, one.row, "lost", null) :
+        store.unhashed(job.id, one.row)
+    }
+    for (const answer of sent.success.segments) {
+      const other = all.get(keyOf(answer as SegmentName))
+      if (other !== undefined) yield* heard(job, peer, other, answer)
+    }
+  })
+
+  return {
+    /** The home node's key, by its own word. */
+    transferKey: Effect.fnUntraced(function*({ homeNodeId }: JobRow) {
+      const peer = yield* peers.get(homeNodeId)
+      const told = yield* peers.call(homeNodeId, { method: "GET", path: `${base}/transfer-key` }, TransferKey)
+      const key = yield* checkedTransferKey(told, homeNodeId, peer.signingKey)
+      const detail = "its transfer key is not signed by it"
+      return key ?? (yield* new PeerRefused({ nodeId: homeNodeId, status: 200, code: "bad_transfer_key", detail }))
+    }),
+    /** One session; false: nothing is left to send. */
+    session: Effect.fnUntraced(function*(job: JobRow, key: Pick<TransferKey, "keyId" | "publicKey">) {
+      const { promised, rows } = yield* promises.next(job.id)
+      if (rows === 0) return false
+      if (promised.length === 0) return true
+      const peer = yield* peers.get(job.homeNodeId)
+      const route = { rerouteId: job.id, from: nodeId, to: job.homeNodeId }
+      const { dataKey, envelope } = yield* makeDataKey(key, route)
+      const request = yield* Effect.orDie(encodeRequest({
+        rerouteId: job.id,
+        keyId: key.keyId,
+        envelope,
+        clockMs: yield* Clock.currentTimeMillis,
+        manifest: promised.map(({ entry }) => entry),
+      }))
+      const opened = yield* peers.call(
+        job.homeNodeId,
+        { method: "POST", path: `${base}/sessions`, body: { json: request as Schema.Json }, timeout: "2 minutes" },
+        SessionAnswer,
+      )
+      const all = new Map(promised.map((one) => [keyOf(one.entry), one]))
+      const wanted: Array<Promised> = []
+      let settled = 0
+      for (const answer of opened.segments) {
+        const one = all.get(keyOf(answer))
+        if (one === undefined) continue
+        if (answer.state === "wanted") wanted.push(one)
+        else if (answer.state !== "held") settled++
+        yield* heard(job, peer, one, answer)
+      }
+      if (wanted.length + settled === 0) {
+        const detail = "it holds what was sent, and does not store it"
+        return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "nothing_moved", detail })
+      }
+      const session = { id: opened.sessionId, dataKey }
+      yield* Effect.forEach(wanted, (one) => push(job, peer, session, one, all), { concurrency: atOnce, discard: true })
+      yield* planner.release(job.id)
+      return true
+    }),
+  }
+})

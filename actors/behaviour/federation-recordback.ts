@@ -1,0 +1,261 @@
+/**
+ * The services `RecordBacks` and `RecordBackJobs`: a fiber a job drives the machine of `cluster/recordback.ts` and keeps its state.
+ *
+ * Invariants
+ * 1. A state is in the database before anything is done on behalf of it; a restart goes on from there.
+ * 2. One fiber a job. What an administrator asks stops what runs, and is answered when the new state is kept.
+ * 3. While this node's database is away a job waits; it has no attempt for it.
+ */
+import { RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
+import { type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
+import { initialJob, isEnded, type JobEvent, type JobState, type Step, step } from "#cluster/recordback.ts"
+import { makeMeter, type Meter } from "#cluster/recordback-rate.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import type { PageRequest } from "#schema/common.ts"
+import { Uuid7 } from "#schema/common.ts"
+import { cursorOf, pageFrom } from "#schema/cursor.ts"
+import {
+  type RecordBackJob,
+  RecordBackNotFound,
+  RecordBackStateConflict,
+  type TransferKey,
+} from "#schema/federation-recordback.ts"
+import type { RecordBackProgress } from "#schema/federation.ts"
+import { Cause, Clock, Context, Deferred, Duration, Effect, Layer, PubSub, Queue, Schedule, Schema, Stream } from "effect"
+import { makePlanner } from "./federation-recordback-plan.ts"
+import { makeSend } from "./federation-recordback-send.ts"
+
+/** Between looks for the end of files that still grow. */
+const growingPause = Duration.seconds(2)
+/** While the database is away. */
+const databasePause = Duration.seconds(2)
+/** Changes that wait for a slow reader: the oldest go, a later one tells as much. */
+const changesKept = 64
+/** Administrators at one job at once. */
+const mostAsked = 16
+
+const listCursor = cursorOf("recordBackJobs", Uuid7)
+
+interface Asked {
+  readonly event: JobEvent
+  readonly reply: Deferred.Deferred<boolean>
+}
+
+/** A job that runs. */
+interface Running {
+  readonly inbox: Queue.Queue<Asked>
+  readonly meter: Meter
+}
+
+const stateOf = ({ attempt, dueMs, reason, refusals, state }: JobRow): JobState => ({
+  phase: state,
+  attempt,
+  refusals,
+  dueMs,
+  reason,
+})
+
+const failed = (reason: string, refused: boolean): JobEvent => ({ _tag: "Failed", reason, refused })
+
+export interface RecordBackOptions {
+  /** Bytes a second that leave this node for all jobs together; 0: as fast as it goes. */
+  readonly rate: Effect.Effect<number>
+}
+
+const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
+  const [{ nodeId }, store] = yield* Effect.all([Ownership, RecordBackStore])
+  const planner = yield* makePlanner
+  const scope = yield* Effect.scope
+  const changes = yield* PubSub.sliding<string>(changesKept)
+  const running = new Map<string, Running>()
+  const keys = new Map<string, Pick<TransferKey, "keyId" | "publicKey">>()
+  const moved = (id: string) => Effect.asVoid(PubSub.publish(changes, id))
+  const idle = makeMeter()
+  const meterOf = (id: string): Meter => running.get(id)?.meter ?? idle
+  const send = yield* makeSend({ planner, rate: options.rate, moved, meterOf })
+
+  /** Waits for the end of what grows, then for nothing. */
+  const planned = Effect.fnUntraced(function*(job: JobRow) {
+    while ((yield* planner.plan(job)) > 0) yield* Effect.sleep(growingPause)
+  })
+
+  const run = Effect.fnUntraced(function*(job: JobRow, next: Step): Effect.fn.Return<JobEvent, unknown> {
+    switch (next.command) {
+      case "plan":
+        yield* planned(job)
+        return { _tag: "Planned" }
+      case "fetchKey":
+        keys.set(job.id, yield* send.transferKey(job))
+        return { _tag: "KeyFetched" }
+      case "transfer": {
+        const key = keys.get(job.id)
+        if (key === undefined) return failed("the transfer key is not known", false)
+        return { _tag: (yield* send.session(job, key)) ? "Advanced" : "Sent" }
+      }
+      case "verify": {
+        yield* planned(job)
+        yield* planner.release(job.id)
+        const { left, lost } = yield* store.totals(job.id)
+        return { _tag: "Verified", left, lost }
+      }
+      case "wait": {
+        const nowMs = yield* Clock.currentTimeMillis
+        yield* Effect.sleep(Math.max(0, (next.state.dueMs ?? nowMs) - nowMs))
+        return { _tag: "Due" }
+      }
+      case "rest":
+        return yield* Effect.never
+    }
+  })
+
+  /** What an attempt ended with. */
+  const outcome = (job: JobRow, next: Step): Effect.Effect<JobEvent> =>
+    Effect.catchCause(run(job, next), (cause) => {
+      const error = cause.reasons.find(Cause.isFailReason)?.error
+      if (Schema.is(Schema.Struct({ _tag: Schema.Literal("DependencyUnavailable") }))(error)) {
+        return Effect.andThen(Effect.sleep(databasePause), Effect.suspend(() => outcome(job, next)))
+      }
+      const refused = Schema.is(Schema.Struct({ _tag: Schema.Literal("PeerRefused"), status: Schema.Int }))(error) &&
+        error.status !== 503 && error.status !== 429
+      if (error instanceof Error) return Effect.succeed(failed(error.message, refused))
+      return Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.as(
+        Effect.logError("A record-back job broke", cause),
+        failed("it broke; the log tells more", true),
+      )
+    })
+
+  const keep = Effect.fnUntraced(function*(id: string, { attempt, dueMs, phase, reason, refusals }: JobState) {
+    const endedMs = isEnded(phase) ? yield* Clock.currentTimeMillis : null
+    yield* Effect.retry(store.change(id, { state: phase, attempt, refusals, dueMs, reason }, endedMs), {
+      schedule: Schedule.spaced(databasePause),
+    })
+    yield* moved(id)
+  })
+
+  const drive = (job: JobRow, first: Step) =>
+    Effect.gen(function*() {
+      const inbox = yield* Queue.bounded<Asked>(mostAsked)
+      running.set(job.id, { inbox, meter: makeMeter() })
+      let next = first
+      while (true) {
+        yield* keep(job.id, next.state)
+        if (isEnded(next.state.phase)) return
+        const heard: JobEvent | Asked = yield* Effect.raceFirst(outcome(job, next), Queue.take(inbox))
+        const asked = "reply" in heard ? heard : null
+        const moved = step(next.state, asked === null ? heard as JobEvent : asked.event, yield* Clock.currentTimeMillis)
+        if (moved !== null) next = moved
+        if (asked === null) continue
+        if (moved !== null) {
+          if (asked.event._tag === "Retry") yield* Effect.ignore(store.again(job.id))
+          yield* keep(job.id, next.state)
+        }
+        yield* Deferred.succeed(asked.reply, moved !== null)
+      }
+    }).pipe(
+      Effect.ensuring(Effect.sync(() => {
+        running.delete(job.id)
+        keys.delete(job.id)
+      })),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logError("A record-back job stopped", cause)
+      ),
+      Effect.forkIn(scope),
+      Effect.asVoid,
+    )
+
+  const resume = (job: JobRow) =>
+    Effect.gen(function*() {
+      const next = step(stateOf(job), { _tag: "Restarted" }, yield* Clock.currentTimeMillis)
+      if (next !== null && !running.has(job.id)) yield* drive(job, next)
+    })
+
+  const progressOf = Effect.fnUntraced(function*(job: JobRow) {
+    const { bytesDone, bytesTotal, segmentsDone, segmentsTotal } = yield* store.totals(job.id)
+    const nowMs = yield* Clock.currentTimeMillis
+    const rateBps = job.state === "transferring" ? meterOf(job.id).rateBps(nowMs) : null
+    const left = (bytesTotal - bytesDone) * 8_000
+    return {
+      state: job.state,
+      segmentsDone,
+      segmentsTotal,
+      bytesDone,
+      bytesTotal,
+      rateBps,
+      estimatedEnd: rateBps === null || rateBps === 0 ? null : Math.round(nowMs + left / rateBps),
+      reason: job.reason,
+    } satisfies RecordBackProgress
+  })
+  const jobOf = Effect.fnUntraced(function*(job: JobRow) {
+    return {
+      id: job.id,
+      homeNodeId: job.homeNodeId,
+      servingNodeId: nodeId,
+      ...yield* progressOf(job),
+      attempt: job.attempt,
+      nextAttemptAt: job.dueMs,
+      createdAt: job.createdMs,
+      endedAt: job.endedMs,
+    } satisfies RecordBackJob
+  })
+  const find = Effect.fnUntraced(function*(id: string) {
+    return (yield* store.get(id)) ?? (yield* new RecordBackNotFound({ id }))
+  })
+
+  /** What an administrator asks, of a job that runs or has ended. */
+  const ask = (id: string, event: JobEvent, asked: string) =>
+    Effect.gen(function*() {
+      const job = yield* find(id)
+      const refused = new RecordBackStateConflict({ id, state: job.state, asked })
+      const runs = running.get(id)
+      if (runs !== undefined) {
+        const reply = yield* Deferred.make<boolean>()
+        yield* Queue.offer(runs.inbox, { event, reply })
+        if (!(yield* Deferred.await(reply))) return yield* refused
+      } else {
+        const next = step(stateOf(job), event, yield* Clock.currentTimeMillis)
+        if (next === null) return yield* refused
+        if (event._tag === "Retry") yield* store.again(id)
+        yield* store.change(id, { ...next.state, state: next.state.phase }, null)
+        yield* drive(job, next)
+      }
+      return yield* jobOf(yield* find(id))
+    })
+
+  // Invariant 1.
+  yield* store.open(nodeId).pipe(
+    Effect.retry(Schedule.spaced(databasePause)),
+    Effect.flatMap((jobs) => Effect.forEach(jobs, resume, { discard: true })),
+    Effect.forkIn(scope),
+  )
+
+  const backs = RecordBacks.of({
+    begin: Effect.fn("RecordBacks.begin")(function*({ firstEpoch, homeNodeId, lastEpoch, rerouteId: id, slot }) {
+      yield* store.add({ id, homeNodeId, slot, firstEpoch, lastEpoch }, nodeId, yield* Clock.currentTimeMillis)
+      const job = yield* store.get(id)
+      if (job !== null && job.state === initialJob.phase) yield* resume(job)
+    }),
+    progressOf: (id) =>
+      Effect.flatMap(store.get(id), (job) => job === null ? Effect.succeed(null) : progressOf(job)),
+    changes: () => Effect.succeed(Stream.fromPubSub(changes)),
+  })
+  const jobs = RecordBackJobs.of({
+    list: Effect.fnUntraced(function*(request: PageRequest) {
+      const after = yield* listCursor.decode(request.cursor)
+      const rows = yield* store.list(nodeId, after, request.limit + 1)
+      const page = pageFrom({
+        rows,
+        limit: request.limit,
+        cursor: listCursor,
+        position: ({ id }) => id,
+        item: (job) => job,
+      })
+      return { ...page, items: yield* Effect.forEach(page.items, jobOf) }
+    }),
+    pause: (id) => ask(id, { _tag: "Pause" }, "be paused"),
+    resume: (id) => ask(id, { _tag: "Resume" }, "be resumed"),
+    retry: (id) => ask(id, { _tag: "Retry" }, "be retried"),
+  })
+  return Context.mergeAll(Context.make(RecordBacks, backs), Context.make(RecordBackJobs, jobs))
+})
+
+export const layer = (options: RecordBackOptions) => Layer.effectContext(make(options))
