@@ -97,10 +97,7 @@ export const without = (of: Interval, taken: ReadonlyArray<Interval>): ReadonlyA
 }
 
 /** What a home node has of a recording by itself: its files without its gaps. */
-export const coverageOf = (
-  files: ReadonlyArray<Interval>,
-  gaps: ReadonlyArray<Interval>,
-): ReadonlyArray<Interval> => {
+export const coverageOf = (files: ReadonlyArray<Interval>, gaps: ReadonlyArray<Interval>): ReadonlyArray<Interval> => {
   const missing = unite(gaps, 0)
   return unite(unite(files).flatMap((file) => without(file, missing)))
 }
@@ -127,11 +124,7 @@ export const verdictOf = (segment: Interval, covered: ReadonlyArray<Interval>, s
 }
 
 /** Invariant 3: the runs within `run` that overlap what is kept, each from the key fragment before it. */
-export const cutTo = (
-  pieces: ReadonlyArray<Piece>,
-  run: Run,
-  keep: ReadonlyArray<Interval>,
-): ReadonlyArray<Run> => {
+export const cutTo = (pieces: ReadonlyArray<Piece>, run: Run, keep: ReadonlyArray<Interval>): ReadonlyArray<Run> => {
   const runs: Array<{ from: number; to: number }> = []
   for (const group of groupsOf(pieces, run)) {
     let last = -1

@@ -223,6 +223,12 @@ const settings = {
     integer(1, 1024, "MiB"),
     "Most footage of one stream that waits for a slow disk",
   ),
+  recordBackMiB: setting(
+    "NIGHTJAR_RECORD_BACK_MIB",
+    "0",
+    integer(0, 1023, "MiB a second"),
+    "Most that leaves this node for footage on its way home; 0: as fast as it goes",
+  ),
   ptzHoldSeconds: setting(
     "NIGHTJAR_PTZ_HOLD_SECONDS",
     "10",

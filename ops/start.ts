@@ -43,6 +43,8 @@ import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
+import * as RecordBackHomes from "#actors/behaviour/federation-recordback-home.ts"
+import * as RecordBackBehaviour from "#actors/behaviour/federation-recordback.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
@@ -72,6 +74,8 @@ import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { EventStore } from "#actors/store/event.ts"
+import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
+import { RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -185,6 +189,8 @@ const control = (settings: Settings) => {
     ReplayStore.layer,
     EventStore.layer,
     EventReaderStore.layer,
+    RecordBackStore.layer,
+    RecordBackHomeStore.layer,
   )
   const license = { keys: settings.licenseKeys, server: settings.licenseServer, dataFolder: settings.dataDir }
   const background = Layer.mergeAll(
@@ -214,7 +220,12 @@ const control = (settings: Settings) => {
     ),
     Layer.provide([AuthGrants.layer, PopupSnapshots.layer]),
   )
+  const recordBack = Layer.mergeAll(
+    RecordBackBehaviour.layer({ rate: Effect.succeed(settings.recordBackMiB << 20) }),
+    RecordBackHomes.layer,
+  )
   const services = popups.pipe(
+    Layer.provideMerge(recordBack),
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,

@@ -64,6 +64,8 @@ export const permissionDefinitions = {
   "notification:write": general("Manage notification rules and channels"),
   "license:read": general("See the licence"),
   "license:write": administrative("Manage the licence"),
+  "federation:read": general("See other nodes, who stands in for whom, and how footage comes home"),
+  "federation:write": administrative("Pair nodes, let them stand in for each other, and steer footage on its way home"),
   "system:read": general("See the health, the disks, the network and the settings of the node"),
   "system:write": administrative("Change settings of the node, restart it, update it"),
   "system:metrics": general("Read metrics"),

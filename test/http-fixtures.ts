@@ -16,6 +16,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
@@ -144,6 +145,8 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(TalkBack),
   unaskedService(CameraBackups),
   unaskedService(CameraJobs),
+  unaskedService(RecordBackHome),
+  unaskedService(RecordBackJobs),
   unaskedService(MobileCameras),
   unaskedService(MobilePublishing),
   unaskedService(Recordings),

@@ -11,7 +11,7 @@
  */
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome } from "#actors/protocol/federation-recordback.ts"
-import { RecordLedger, Recordings } from "#actors/protocol/record.ts"
+import { Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { type IncomingRow, RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -67,9 +67,7 @@ const makeJudge = Effect.gen(function*() {
       if (found !== null) known.set(id, found)
     }
     const ownEpochs = (id: RecordingId, at: Interval): ReadonlySet<number> =>
-      new Set(
-        storage.files(id, at).filter((file) => file.nodeId === ownership.nodeId).map(({ epoch }) => epoch),
-      )
+      new Set(storage.files(id, at).filter((file) => file.nodeId === ownership.nodeId).map(({ epoch }) => epoch))
     const reasonOf = ({ channelId, durationMs, epoch, recordingId, startMs }: ManifestEntry): string | null => {
       const recording = known.get(recordingId)
       if (recording === undefined || recording.channelId !== channelId) return "no such recording has its home here"
@@ -156,7 +154,11 @@ const make = Effect.gen(function*() {
    * them is let go and comes anew.
    */
   const letGo = Effect.fnUntraced(
-    function*(manifest: ReadonlyArray<ManifestEntry>, same: ReadonlyArray<IncomingRow>, changed: ReadonlyArray<IncomingRow>) {
+    function*(
+      manifest: ReadonlyArray<ManifestEntry>,
+      same: ReadonlyArray<IncomingRow>,
+      changed: ReadonlyArray<IncomingRow>,
+    ) {
       const named = new Set(manifest.map(keyOf))
       const broken = new Set(changed.map(({ fileId }) => fileId))
       for (const fileId of new Set(same.map((row) => row.fileId))) {
@@ -242,13 +244,14 @@ const make = Effect.gen(function*() {
 
   // What nobody waits for any more was torn, or has come home another way.
   const parts = yield* storage.quarantine.ids
-  const awaited = yield* Effect.catchTag(store.awaited(parts), "DependencyUnavailable", () =>
-    Effect.succeed(new Set(parts)))
-  yield* Effect.forEach(
-    parts.filter((id) => !awaited.has(id)),
-    (id) => Effect.ignore(storage.quarantine.discard(id)),
-    { discard: true },
+  const awaited = yield* Effect.catchTag(
+    store.awaited(parts),
+    "DependencyUnavailable",
+    () => Effect.succeed(new Set(parts)),
   )
+  yield* Effect.forEach(parts.filter((id) => !awaited.has(id)), (id) => Effect.ignore(storage.quarantine.discard(id)), {
+    discard: true,
+  })
 
   return RecordBackHome.of({
     transferKey: () => keys.current,

@@ -70,7 +70,12 @@ export const makeTransferKeys = (nodeId: NodeId, signing: KeyObject) => {
   const fresh = Effect.gen(function*() {
     const { privateKey, publicKey } = generateKeyPairSync("x25519")
     const keyId = yield* uuid7
-    return { keyId, privateKey, publicKey: publicKey.export({ format: "jwk" }).x ?? "", madeMs: yield* Clock.currentTimeMillis }
+    return {
+      keyId,
+      privateKey,
+      publicKey: publicKey.export({ format: "jwk" }).x ?? "",
+      madeMs: yield* Clock.currentTimeMillis,
+    }
   })
   return {
     current: Effect.gen(function*() {
@@ -102,7 +107,8 @@ export const makeTransferKeys = (nodeId: NodeId, signing: KeyObject) => {
         }
       })
       const told = Option.getOrNull(decodeEnvelope(text))
-      const meant = told !== null && told.rerouteId === route.rerouteId && told.from === route.from && told.to === route.to
+      const meant = told !== null && told.rerouteId === route.rerouteId && told.from === route.from &&
+        told.to === route.to
       return meant ? Redacted.make(Buffer.from(told.key, "base64url")) : "forged" as const
     }),
   }
@@ -131,10 +137,7 @@ export const makeDataKey = Effect.fnUntraced(function*(key: Pick<TransferKey, "k
 })
 
 export const signReceipt = (claims: ReceiptClaims, signing: KeyObject): Effect.Effect<string> =>
-  Effect.flatMap(
-    Effect.orDie(Schema.encodeEffect(Claims)(claims)),
-    (text) => sign(text, receiptType, signing),
-  )
+  Effect.flatMap(Effect.orDie(Schema.encodeEffect(Claims)(claims)), (text) => sign(text, receiptType, signing))
 
 /** What a receipt by that node says; null where it is none. */
 export const readReceipt = (receipt: string, signingKey: string): Effect.Effect<ReceiptClaims | null> =>

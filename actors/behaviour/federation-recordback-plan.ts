@@ -6,12 +6,12 @@
  * 2. A file that still grows is waited for.
  */
 import { RecordLedger } from "#actors/protocol/record.ts"
-import { fragmentsOfFile } from "#schema/federation-recordback.ts"
 import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { cutTo, type Piece, type Run, segmentsOf } from "#cluster/recordback-manifest.ts"
 import { type IndexEntry, Storage } from "#media/storage.ts"
 import { allTime, type Interval } from "#schema/common.ts"
+import { fragmentsOfFile } from "#schema/federation-recordback.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Effect } from "effect"
 
@@ -60,8 +60,11 @@ export const makePlanner = Effect.gen(function*() {
       const files = yield* filesOf(job)
       for (const file of files) {
         if (!file.sealed || known.has(file.id)) continue
-        const index = yield* Effect.catchTag(storage.index(file), "StorageError", (error) =>
-          Effect.as(Effect.logWarning("A file that is to come home cannot be read", error), []))
+        const index = yield* Effect.catchTag(
+          storage.index(file),
+          "StorageError",
+          (error) => Effect.as(Effect.logWarning("A file that is to come home cannot be read", error), []),
+        )
         const runs = segmentsOf(piecesOf(index), { from: 0, to: index.length })
         yield* store.plan(job.id, runs.map((run) => rowOf(file, index, run, false)))
       }

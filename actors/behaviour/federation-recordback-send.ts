@@ -27,8 +27,8 @@ import { PeerRefused } from "#schema/federation.ts"
 import { Clock, Effect, Redacted, Result, Schema, Stream } from "effect"
 import { createHash, hash, randomBytes } from "node:crypto"
 import { checkedTransferKey, makeDataKey, readReceipt } from "./federation-recordback-keys.ts"
-import { keyOf } from "./federation-recordback-session.ts"
 import type { makePlanner } from "./federation-recordback-plan.ts"
+import { keyOf } from "./federation-recordback-session.ts"
 
 const base = "/federation/api/v1/federation/failover/recordback"
 const atOnce = 3
@@ -70,7 +70,11 @@ const multipart = (head: string, boundary: string) => {
       `--${boundary}\r\nContent-Disposition: form-data; name="data"; filename="segment"\r\n` +
       "Content-Type: application/octet-stream\r\n\r\n",
   )
-  return { before, after: Buffer.from(`\r\n--${boundary}--\r\n`), contentType: `multipart/form-data; boundary=${boundary}` }
+  return {
+    before,
+    after: Buffer.from(`\r\n--${boundary}--\r\n`),
+    contentType: `multipart/form-data; boundary=${boundary}`,
+  }
 }
 
 const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => Buffer.concat(parts)
@@ -139,12 +143,17 @@ const makePromises = Effect.gen(function*() {
     next: Effect.fnUntraced(function*(jobId: string) {
       const rows = yield* next(jobId)
       const fronts = new Map<string, Front>()
-      const promised = yield* Effect.forEach(rows, (row) =>
-        promise(jobId, row, fronts).pipe(
-          Effect.catchTag("StorageError", (error) =>
-            Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null)),
-          Effect.tap((made) => made === null ? store.settle(jobId, row, "lost", null) : Effect.void),
-        ))
+      const promised = yield* Effect.forEach(
+        rows,
+        (row) =>
+          promise(jobId, row, fronts).pipe(
+            Effect.catchTag(
+              "StorageError",
+              (error) => Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null),
+            ),
+            Effect.tap((made) => made === null ? store.settle(jobId, row, "lost", null) : Effect.void),
+          ),
+      )
       return { rows: rows.length, promised: promised.filter((one) => one !== null) }
     }),
   }
@@ -185,10 +194,16 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       case "covered":
         return yield* home(job, peer, one, answer)
       case "cut":
-        return yield* Effect.catchTag(planner.cut(job.id, one.row, answer.keep), "StorageError", () =>
-          store.settle(job.id, one.row, "lost", null))
+        return yield* Effect.catchTag(
+          planner.cut(job.id, one.row, answer.keep),
+          "StorageError",
+          () => store.settle(job.id, one.row, "lost", null),
+        )
       case "refused":
-        yield* Effect.logWarning("The home node refuses a segment", { segment: keyOf(one.entry), reason: answer.reason })
+        yield* Effect.logWarning("The home node refuses a segment", {
+          segment: keyOf(one.entry),
+          reason: answer.reason,
+        })
         return yield* store.settle(job.id, one.row, "lost", null)
       case "held":
       case "wanted":
@@ -196,55 +211,65 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
     }
   })
 
-  const body = (sessionId: string, dataKey: Redacted.Redacted<Uint8Array>, { entry, front, row }: Promised, head: string) => {
+  const body = (
+    sessionId: string,
+    dataKey: Redacted.Redacted<Uint8Array>,
+    { entry, front, row }: Promised,
+    head: string,
+  ) => {
     const { after, before, contentType } = multipart(head, `nightjar-${randomBytes(12).toString("hex")}`)
-    const seal = sealer(Redacted.value(dataKey), randomBytes(nonceBytes), sessionId, entry)
     const file = { id: row.fileId, folder: row.folder }
-    const sealed = Stream.make(front.bytes).pipe(
-      Stream.concat(storage.bytes(file, { from: row.at, to: row.at + row.bytes })),
-      Stream.mapEffect(paced),
-      Stream.map((chunk) => seal.update(chunk)),
-    )
     return {
-      // A read that fails breaks the request off; the segment is looked at again in the next session.
-      stream: Stream.make<ReadonlyArray<Uint8Array>>(before, seal.head).pipe(
-        Stream.concat(Stream.orDie(sealed)),
-        Stream.concat(Stream.suspend(() => Stream.make(seal.end(), after))),
-      ),
+      // A request may be sent twice, for want of a nonce: each time under a seal of its own. A read that fails breaks it off; the segment
+      // is looked at again in the next session.
+      stream: Stream.suspend(() => {
+        const seal = sealer(Redacted.value(dataKey), randomBytes(nonceBytes), sessionId, entry)
+        const sealed = Stream.make(front.bytes).pipe(
+          Stream.concat(storage.bytes(file, { from: row.at, to: row.at + row.bytes })),
+          Stream.mapEffect(paced),
+          Stream.map((chunk) => seal.update(chunk)),
+        )
+        return Stream.make<ReadonlyArray<Uint8Array>>(before, seal.head).pipe(
+          Stream.concat(Stream.orDie(sealed)),
+          Stream.concat(Stream.suspend(() => Stream.make(seal.end(), after))),
+        )
+      }),
       contentType,
       contentLength: before.length + sealedBytes(entry) + after.length,
     }
   }
 
   /** Sends one segment; what else the answer settles is settled too. */
-  const push = Effect.fnUntraced(function*(
-    job: JobRow,
-    peer: Peer,
-    session: { readonly id: string; readonly dataKey: Redacted.Redacted<Uint8Array> },
-    one: Promised,
-    all: ReadonlyMap<string, Promised>,
-  ) {
-    const { epoch, recordingId, sequence } = one.entry
-    const head = yield* Effect.orDie(encodeHead({ sessionId: session.id, recordingId, epoch, sequence }))
-    const sent = yield* Effect.result(peers.call(peer.nodeId, {
-      method: "POST",
-      path: `${base}/segments`,
-      body: body(session.id, session.dataKey, one, head),
-      timeout: segmentTimeout,
-    }, SegmentsTaken))
-    if (Result.isFailure(sent)) {
-      const { failure } = sent
-      if (failure._tag !== "PeerRefused" || failure.status !== 422) return yield* failure
-      yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.detail })
-      return yield* one.row.tries + 1 >= mostTries ?
-        store.settle(job.id, one.row, "lost", null) :
-        store.unhashed(job.id, one.row)
-    }
-    for (const answer of sent.success.segments) {
-      const other = all.get(keyOf(answer as SegmentName))
-      if (other !== undefined) yield* heard(job, peer, other, answer)
-    }
-  })
+  const push = Effect.fnUntraced(
+    function*(
+      job: JobRow,
+      peer: Peer,
+      session: { readonly id: string; readonly dataKey: Redacted.Redacted<Uint8Array> },
+      one: Promised,
+      all: ReadonlyMap<string, Promised>,
+    ) {
+      const { epoch, recordingId, sequence } = one.entry
+      const head = yield* Effect.orDie(encodeHead({ sessionId: session.id, recordingId, epoch, sequence }))
+      const sent = yield* Effect.result(peers.call(peer.nodeId, {
+        method: "POST",
+        path: `${base}/segments`,
+        body: body(session.id, session.dataKey, one, head),
+        timeout: segmentTimeout,
+      }, SegmentsTaken))
+      if (Result.isFailure(sent)) {
+        const { failure } = sent
+        if (failure._tag !== "PeerRefused" || failure.status !== 422) return yield* failure
+        yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.detail })
+        const damaged = one.row.tries + 1 >= mostTries
+        yield* damaged ? store.settle(job.id, one.row, "lost", null) : store.unhashed(job.id, one.row)
+        return
+      }
+      for (const answer of sent.success.segments) {
+        const other = all.get(keyOf(answer as SegmentName))
+        if (other !== undefined) yield* heard(job, peer, other, answer)
+      }
+    },
+  )
 
   return {
     /** The home node's key, by its own word. */
@@ -270,11 +295,12 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
         clockMs: yield* Clock.currentTimeMillis,
         manifest: promised.map(({ entry }) => entry),
       }))
-      const opened = yield* peers.call(
-        job.homeNodeId,
-        { method: "POST", path: `${base}/sessions`, body: { json: request as Schema.Json }, timeout: "2 minutes" },
-        SessionAnswer,
-      )
+      const opened = yield* peers.call(job.homeNodeId, {
+        method: "POST",
+        path: `${base}/sessions`,
+        body: { json: request as Schema.Json },
+        timeout: "2 minutes",
+      }, SessionAnswer)
       const all = new Map(promised.map((one) => [keyOf(one.entry), one]))
       const wanted: Array<Promised> = []
       let settled = 0

@@ -110,7 +110,12 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
     }).pipe(Semaphore.withPermit(storing))
 
   /** Writes what comes to quarantine; the caller has seen that it is wanted. */
-  const write = <E>(session: HomeSession, entry: ManifestEntry, row: IncomingRow, sealed: Stream.Stream<Uint8Array, E>) =>
+  const write = <E>(
+    session: HomeSession,
+    entry: ManifestEntry,
+    row: IncomingRow,
+    sealed: Stream.Stream<Uint8Array, E>,
+  ) =>
     Effect.gen(function*() {
       const open = opener(Redacted.value(session.dataKey), session.id, entry)
       const front = makeFront(entry.frontBytes)
@@ -124,7 +129,9 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
           Effect.catchTag("StorageError", (error) => Effect.fail(noRoom(error))),
           Effect.catchTag("NotFootage", (error) => Effect.fail(invalid("footage", error.message))),
         )
-        if (!isWhose(opened, session, entry)) return yield* invalid("identity", "it is of another recording, epoch or node")
+        if (!isWhose(opened, session, entry)) {
+          return yield* invalid("identity", "it is of another recording, epoch or node")
+        }
         return opened
       })
       yield* Stream.runForEach(
@@ -153,19 +160,17 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
       yield* store.held(session.from, row, yield* Clock.currentTimeMillis)
     }).pipe(Effect.scoped)
 
-  const take = Effect.fnUntraced(
-    function*<E>(from: NodeId, head: SegmentHead, sealed: Stream.Stream<Uint8Array, E>) {
-      const session = sessions.use(head.sessionId, from, yield* Clock.currentTimeMillis)
-      const entry = session?.entries.get(keyOf(head))
-      if (session === null || entry === undefined) return yield* new RecordBackSessionNotFound({ id: head.sessionId })
-      const [row] = yield* store.find(from, [head])
-      if (row === undefined || row.sha256 !== entry.sha256) {
-        return yield* new RecordBackSessionNotFound({ id: head.sessionId })
-      }
-      if (row.state === "wanted") yield* write(session, entry, row, sealed)
-      return { segments: yield* complete(from, row.fileId) }
-    },
-  )
+  const take = Effect.fnUntraced(function*<E>(from: NodeId, head: SegmentHead, sealed: Stream.Stream<Uint8Array, E>) {
+    const session = sessions.use(head.sessionId, from, yield* Clock.currentTimeMillis)
+    const entry = session?.entries.get(keyOf(head))
+    if (session === null || entry === undefined) return yield* new RecordBackSessionNotFound({ id: head.sessionId })
+    const [row] = yield* store.find(from, [head])
+    if (row === undefined || row.sha256 !== entry.sha256) {
+      return yield* new RecordBackSessionNotFound({ id: head.sessionId })
+    }
+    if (row.state === "wanted") yield* write(session, entry, row, sealed)
+    return { segments: yield* complete(from, row.fileId) }
+  })
 
   return {
     complete,

@@ -8,9 +8,9 @@
  */
 import { RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
-import { initialJob, isEnded, type JobEvent, type JobState, type Step, step } from "#cluster/recordback.ts"
-import { makeMeter, type Meter } from "#cluster/recordback-rate.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { makeMeter, type Meter } from "#cluster/recordback-rate.ts"
+import { initialJob, isEnded, type JobEvent, type JobState, type Step, step } from "#cluster/recordback.ts"
 import type { PageRequest } from "#schema/common.ts"
 import { Uuid7 } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
@@ -21,7 +21,20 @@ import {
   type TransferKey,
 } from "#schema/federation-recordback.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"
-import { Cause, Clock, Context, Deferred, Duration, Effect, Layer, PubSub, Queue, Schedule, Schema, Stream } from "effect"
+import {
+  Cause,
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Layer,
+  PubSub,
+  Queue,
+  Schedule,
+  Schema,
+  Stream,
+} from "effect"
 import { makePlanner } from "./federation-recordback-plan.ts"
 import { makeSend } from "./federation-recordback-send.ts"
 
@@ -118,10 +131,9 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       const refused = Schema.is(Schema.Struct({ _tag: Schema.Literal("PeerRefused"), status: Schema.Int }))(error) &&
         error.status !== 503 && error.status !== 429
       if (error instanceof Error) return Effect.succeed(failed(error.message, refused))
-      return Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.as(
-        Effect.logError("A record-back job broke", cause),
-        failed("it broke; the log tells more", true),
-      )
+      return Cause.hasInterruptsOnly(cause) ?
+        Effect.interrupt :
+        Effect.as(Effect.logError("A record-back job broke", cause), failed("it broke; the log tells more", true))
     })
 
   const keep = Effect.fnUntraced(function*(id: string, { attempt, dueMs, phase, reason, refusals }: JobState) {
@@ -234,8 +246,7 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       const job = yield* store.get(id)
       if (job !== null && job.state === initialJob.phase) yield* resume(job)
     }),
-    progressOf: (id) =>
-      Effect.flatMap(store.get(id), (job) => job === null ? Effect.succeed(null) : progressOf(job)),
+    progressOf: (id) => Effect.flatMap(store.get(id), (job) => job === null ? Effect.succeed(null) : progressOf(job)),
     changes: () => Effect.succeed(Stream.fromPubSub(changes)),
   })
   const jobs = RecordBackJobs.of({

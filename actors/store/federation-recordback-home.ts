@@ -27,7 +27,8 @@ export interface IncomingRow extends SegmentName {
   readonly receipt: string | null
 }
 
-const columns = `recording_id AS "recordingId", epoch::float8 AS epoch, sequence::float8 AS sequence, reroute_id AS "rerouteId",
+const columns =
+  `recording_id AS "recordingId", epoch::float8 AS epoch, sequence::float8 AS sequence, reroute_id AS "rerouteId",
   source_file AS "sourceFile", file_id AS "fileId", at::float8 AS at, bytes, sha256, front_sha256 AS "frontSha256", state, receipt`
 
 const make = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -37,12 +38,12 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
     /** What is known of these segments. */
     find: (servingNodeId: NodeId, names: ReadonlyArray<SegmentName>) =>
       answered(sql<IncomingRow>`
-        SELECT ${sql.literal(columns)} FROM recordback_incoming i
-        JOIN jsonb_to_recordset(${JSON.stringify(names)}::text::jsonb) AS n ("recordingId" uuid, "epoch" bigint, "sequence" bigint)
-          ON i.recording_id = n."recordingId" AND i.epoch = n."epoch" AND i.sequence = n."sequence"
-        WHERE i.serving_node_id = ${servingNodeId}`.pipe(
-        Effect.map((rows) => rows),
-      )),
+        SELECT ${sql.literal(columns)} FROM recordback_incoming
+        WHERE serving_node_id = ${servingNodeId} AND (recording_id, epoch, sequence) IN (
+          SELECT n."recordingId", n.epoch, n.sequence
+          FROM jsonb_to_recordset(${
+        JSON.stringify(names)
+      }::text::jsonb) AS n ("recordingId" uuid, epoch bigint, sequence bigint))`),
     /** Promises segments; one that was promised with other bytes is promised anew, one that is stored stays. */
     promise: (servingNodeId: NodeId, rows: ReadonlyArray<IncomingRow>, nowMs: EpochMs) =>
       rows.length === 0 ? Effect.void : answered(sql`
@@ -50,7 +51,9 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
           sha256, front_sha256, state, updated_at)
         SELECT ${servingNodeId}::text::uuid, r."recordingId", r.epoch, r.sequence, r."rerouteId", r."sourceFile", r."fileId", r.at,
           r.bytes, r.sha256, r."frontSha256", 'wanted', ${new Date(nowMs)}
-        FROM jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) AS r ("recordingId" uuid, epoch bigint, sequence bigint,
+        FROM jsonb_to_recordset(${
+        JSON.stringify(rows)
+      }::text::jsonb) AS r ("recordingId" uuid, epoch bigint, sequence bigint,
           "rerouteId" uuid, "sourceFile" text, "fileId" text, at bigint, bytes integer, sha256 text, "frontSha256" text)
         ON CONFLICT (serving_node_id, recording_id, epoch, sequence) DO UPDATE SET reroute_id = excluded.reroute_id,
           source_file = excluded.source_file, file_id = excluded.file_id, at = excluded.at, bytes = excluded.bytes,

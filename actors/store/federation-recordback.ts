@@ -65,7 +65,8 @@ export interface Totals {
   readonly lost: number
 }
 
-const jobColumns = `id, home_node_id AS "homeNodeId", slot, first_epoch::float8 AS "firstEpoch", last_epoch::float8 AS "lastEpoch",
+const jobColumns =
+  `id, home_node_id AS "homeNodeId", slot, first_epoch::float8 AS "firstEpoch", last_epoch::float8 AS "lastEpoch",
   state, attempt, refusals, (extract(epoch FROM due_at) * 1000)::float8 AS "dueMs", reason,
   (extract(epoch FROM created_at) * 1000)::float8 AS "createdMs", (extract(epoch FROM ended_at) * 1000)::float8 AS "endedMs"`
 
@@ -90,7 +91,9 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
             bytes, start_at, end_at, exact, state, sha256, tries)
           SELECT ${jobId}::text::uuid, s."recordingId", s.epoch, s.sequence, s."channelId", s."fileId", s.folder, s."firstRow",
             s."endRow", s.at, s.bytes, s."startAt", s."endAt", s.exact, 'left', s.sha256, s.tries
-          FROM jsonb_to_recordset(${JSON.stringify(told)}::text::jsonb) AS s ("recordingId" uuid, epoch bigint, sequence bigint,
+          FROM jsonb_to_recordset(${
+          JSON.stringify(told)
+        }::text::jsonb) AS s ("recordingId" uuid, epoch bigint, sequence bigint,
             "channelId" uuid, "fileId" text, folder text, "firstRow" integer, "endRow" integer, at bigint, bytes integer,
             "startAt" timestamptz, "endAt" timestamptz, exact boolean, sha256 text, tries integer)
           ON CONFLICT DO NOTHING`
@@ -114,10 +117,10 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
           ON CONFLICT DO NOTHING`
       })),
     get: (id: string) =>
-      answered(Effect.map(
-        sql<JobRow>`SELECT ${sql.literal(jobColumns)} FROM recordback_job WHERE id = ${id}`,
-        ([row]) => row ?? null,
-      )),
+      answered(
+        Effect.map(sql<JobRow>`SELECT ${sql.literal(jobColumns)} FROM recordback_job WHERE id = ${id}`, ([row]) =>
+          row ?? null),
+      ),
     /** Of a node, newest first, below `before`. */
     list: (nodeId: NodeId, before: string | null, limit: number) =>
       answered(sql<JobRow>`
@@ -126,7 +129,9 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Jobs of a node that have not ended. */
     open: (nodeId: NodeId) =>
       answered(sql<JobRow>`
-        SELECT ${sql.literal(jobColumns)} FROM recordback_job WHERE node_id = ${nodeId} AND ended_at IS NULL ORDER BY id`),
+        SELECT ${
+        sql.literal(jobColumns)
+      } FROM recordback_job WHERE node_id = ${nodeId} AND ended_at IS NULL ORDER BY id`),
     change: (id: string, change: JobChange, endedMs: EpochMs | null) =>
       answered(sql`
         UPDATE recordback_job SET state = ${change.state}, attempt = ${change.attempt}, refusals = ${change.refusals},
@@ -155,10 +160,11 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
       answered(sql`UPDATE recordback_segment SET state = ${state}, receipt = ${receipt} WHERE ${named(id, name)}`),
     /** A segment becomes the parts of it that are wanted. */
     replace: (id: string, name: SegmentName, rows: ReadonlyArray<SegmentRow>) =>
-      answered(sql.withTransaction(Effect.andThen(
-        sql`DELETE FROM recordback_segment WHERE ${named(id, name)}`,
-        insert(id, rows),
-      ))),
+      answered(
+        sql.withTransaction(
+          Effect.andThen(sql`DELETE FROM recordback_segment WHERE ${named(id, name)}`, insert(id, rows)),
+        ),
+      ),
     /** What could not be brought home is tried again. */
     again: (id: string) =>
       answered(sql`
@@ -175,11 +181,9 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
       )),
     /** Files of which every segment is home. */
     finished: (id: string) =>
-      answered(
-        sql<{ readonly fileId: string; readonly folder: string; readonly recordingId: RecordingId }>`
+      answered(sql<{ readonly fileId: string; readonly folder: string; readonly recordingId: RecordingId }>`
           SELECT file_id AS "fileId", folder, recording_id AS "recordingId" FROM recordback_segment WHERE job_id = ${id}
-          GROUP BY file_id, folder, recording_id HAVING bool_and(state = 'home')`,
-      ),
+          GROUP BY file_id, folder, recording_id HAVING bool_and(state = 'home')`),
   }
 })
 

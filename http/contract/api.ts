@@ -24,6 +24,7 @@ import { CameraTalkGroup } from "./camera-talk.ts"
 import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
+import { RecordBackGroup } from "./federation-recordback.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
@@ -64,6 +65,7 @@ const groups = nightjar
   .add(ReplayGroup)
   .add(NotificationGroup)
   .add(SearchEventGroup)
+  .add(RecordBackGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

@@ -17,6 +17,7 @@ import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraTalkHandlers } from "./camera-talk.ts"
 import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
+import { RecordBackHandlers } from "./federation-recordback.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
@@ -56,4 +57,5 @@ export const AllHandlers = Layer.mergeAll(
   ReplayHandlers,
   NotificationHandlers,
   SearchEventHandlers,
+  RecordBackHandlers,
 )

@@ -18,6 +18,7 @@ import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -58,6 +59,8 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Search),
   lateLayer(Replays),
   lateLayer(Peers),
+  lateLayer(RecordBackHome),
+  lateLayer(RecordBackJobs),
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),

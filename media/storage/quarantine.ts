@@ -13,7 +13,7 @@ import { Effect, Schema, Semaphore } from "effect"
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { type FileDescription, identityBox } from "../fmp4/identity-box.ts"
-import { type IndexEntry, type Incoming, NotFootage, type Quarantined, type Storage, StorageError } from "../storage.ts"
+import { type Incoming, type IndexEntry, NotFootage, type Quarantined, type Storage, StorageError } from "../storage.ts"
 import { fromDescription, toSegmentFile } from "./catalogue.ts"
 import { candidates, refusal, syncDirectory } from "./create.ts"
 import { attempt, codeOf } from "./failure.ts"
@@ -193,10 +193,12 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
     return {
       identity: { channelId, epoch, nodeId, recordingId, recordingToken, streamId },
       write: (at, bytes) =>
-        outside(at, bytes.length) ? Effect.die(new Error("a write outside of its file")) : reported(
-          folder,
-          attempt(folder.name, "writing to quarantine", () => writeAll(file, bytes, made.front.length + at)),
-        ),
+        outside(at, bytes.length) ?
+          Effect.die(new Error("a write outside of its file")) :
+          reported(
+            folder,
+            attempt(folder.name, "writing to quarantine", () => writeAll(file, bytes, made.front.length + at)),
+          ),
       prove: Effect.fnUntraced(function*(at, bytes) {
         const from = made.front.length + at
         yield* reported(folder, attempt(folder.name, "syncing", () => file.datasync()))
@@ -212,8 +214,11 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
     const there = room.catalogue.get(incoming.id)
     if (there !== undefined && there.sealed) return toSegmentFile(there)
     const { end, file, folder, made } = yield* reopen(incoming)
-    const entries = yield* attempt(folder.name, "reading quarantine", () =>
-      fragmentsWithin(file, made, made.front.length, end))
+    const entries = yield* attempt(
+      folder.name,
+      "reading quarantine",
+      () => fragmentsWithin(file, made, made.front.length, end),
+    )
     if (entries === null) return yield* new NotFootage({ detail: "some of it has not come yet" })
     yield* reported(
       folder,
@@ -223,7 +228,13 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
       }),
     )
     // The catalogue knows of a file before it is there, so that a scan in between leaves it alone.
-    const nothing = { fragments: 0, bytes: 0, startMs: made.description.startMs, endMs: made.description.startMs, frames: 0 }
+    const nothing = {
+      fragments: 0,
+      bytes: 0,
+      startMs: made.description.startMs,
+      endMs: made.description.startMs,
+      frames: 0,
+    }
     room.catalogue.put(fromDescription(made.description, folder.name, nothing, { sealed: false, growing: true }))
     const { base, header, seal } = yield* reported(
       folder,
