@@ -222,6 +222,7 @@ describe("the HTTP interface", () => {
       "GET audit.exportCsv": "export",
       "GET audit.exportJson": "export",
       "POST audit.claim": "none",
+      "POST federationRecordback.pushSegment": "none",
       "POST permission.check": "none",
       "POST camera.refreshStreamToken": "none",
       "POST cameraWebRtc.whepOpen": "none",

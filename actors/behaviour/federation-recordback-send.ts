@@ -17,7 +17,6 @@ import {
   maxManifest,
   type SegmentAnswer,
   SegmentHead,
-  type SegmentName,
   SegmentsTaken,
   SessionAnswer,
   SessionRequest,
@@ -265,7 +264,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
         return
       }
       for (const answer of sent.success.segments) {
-        const other = all.get(keyOf(answer as SegmentName))
+        const other = all.get(keyOf(answer))
         if (other !== undefined) yield* heard(job, peer, other, answer)
       }
     },
