@@ -104,19 +104,29 @@ describe("signing keys", () => {
       yield* trust
       let token = yield* signed(ring)
       const signers = new Set([kidOf(token)])
-      for (let now = 0; now < 200 * day; now += leadMs) {
+      /** Whether the verifier knows the key that signs now; where it is another one than before, and once a day, by a token too. */
+      const look = Effect.fnUntraced(function*(daily: boolean) {
+        const { kid } = yield* ring.current
+        const known = (yield* tokens.jwks).keys.map((key) => key.kid)
+        assert.include(known, kid)
+        const changed = kid !== kidOf(token)
+        if (!changed && !daily) return
         const before = token
+        token = yield* signed(ring)
+        assert.strictEqual(kidOf(token), kid)
+        signers.add(kid)
+        // By what was read a while ago, the new token is good; the last one is while its key is known.
+        yield* tokens.verify(token)
+        if (changed) assert.include(known, kidOf(before))
+      })
+      for (let now = 0; now < 200 * day; now += leadMs) {
+        const daily = now % day === 0
         yield* TestClock.adjust("8 minutes")
         yield* ring.maintain
-        token = yield* signed(ring)
-        signers.add(kidOf(token))
-        // By what was read a while ago, the new token is good and the last one still.
-        yield* tokens.verify(token)
-        yield* tokens.verify(before)
+        yield* look(daily)
         yield* TestClock.adjust("51 minutes")
         yield* ring.maintain
-        token = yield* signed(ring)
-        yield* tokens.verify(token)
+        yield* look(false)
         yield* trust
         yield* TestClock.adjust("1 minute")
       }

@@ -77,7 +77,15 @@ const node = (cameras: Readonly<Record<string, Fake>>, files: Map<string, string
       listened: () => Effect.succeed(Object.keys(cameras).map((id) => ({ id, version: 1 })) as never),
       get: (id) => Effect.succeed({ id, name: nameOf(id), channels: [{ id: `channel-${id}`, streams: [] }] } as never),
       endpoint: (id) =>
-        Effect.succeed({ driver: "onvif", host: nameOf(id), port: 80, username: null, sealedPassword: null } as never),
+        Effect.succeed({
+          driver: "onvif",
+          host: nameOf(id),
+          port: 80,
+          username: null,
+          sealedPassword: null,
+          channels: [],
+          capabilities: [],
+        }),
     }),
     Layer.succeed(DeviceDrivers, {
       rtsp: null,

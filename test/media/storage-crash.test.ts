@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fragmentsFrom, identityOf, parameters } from "./made-up-files.ts"
-import { baseOf, eventually, everything, life, optionsIn, t0, temporary, write } from "./storage-life.ts"
+import { baseOf, eventually, everything, life, optionsIn, t0, temporaryInMemory, write } from "./storage-life.ts"
 
 /** Small, so that every byte can be tried. */
 const pictureBytes = 4
@@ -16,7 +16,7 @@ describe("after a crash", () => {
   /** What a process that was killed leaves: media, and an index without seal. */
   const crashed = (n: number, count: number, bytes = pictureBytes) =>
     Effect.gen(function*() {
-      const root = yield* temporary
+      const root = yield* temporaryInMemory
       const file = yield* life(optionsIn(root), (storage) => write(storage, n, t0, count, 0, bytes))
       const base = baseOf(root, file)
       const media = readFileSync(`${base}.mp4`)
@@ -157,7 +157,7 @@ describe("after a crash", () => {
 
   it.effect("a scan forgets files that somebody deleted and leaves alone what is growing", () =>
     Effect.gen(function*() {
-      const root = yield* temporary
+      const root = yield* temporaryInMemory
       yield* life(optionsIn(root), (storage) =>
         Effect.gen(function*() {
           const gone = yield* write(storage, 1, t0, 2)
@@ -173,7 +173,7 @@ describe("after a crash", () => {
 
   it.effect("with any byte of the summary changed or cut off, nothing is lost", () =>
     Effect.gen(function*() {
-      const root = yield* temporary
+      const root = yield* temporaryInMemory
       const files = yield* life(optionsIn(root), (storage) =>
         Effect.forEach([0, 1, 2], (i) => write(storage, 1, t0 + 2000 * i, 2, i)))
       const path = join(root, "main", files[0]!.recordingId, summaryName)
@@ -193,7 +193,7 @@ describe("after a crash", () => {
 
   it.effect("a summary spares the opening of files at a start, and no thorough scan believes it", () =>
     Effect.gen(function*() {
-      const root = yield* temporary
+      const root = yield* temporaryInMemory
       const file = yield* life(optionsIn(root), (storage) => write(storage, 1, t0, 3))
       writeFileSync(`${baseOf(root, file)}.mp4`, readFileSync(`${baseOf(root, file)}.mp4`).subarray(0, file.bytes - 1))
       yield* life(optionsIn(root), (storage) =>

@@ -4,18 +4,25 @@ import { defaultStorageOptions, layer, type StorageOptions } from "#media/storag
 import type { SegmentFile } from "#schema/record.ts"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fragmentsFrom, identityOf, parameters } from "./made-up-files.ts"
 
 export const t0 = Date.parse("2026-03-01T12:00:00.000Z")
 
+const temporaryIn = (folder: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(folder, "nightjar-storage-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+  )
+
 /** A temporary directory that goes with the scope. */
-export const temporary = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-storage-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
+export const temporary = temporaryIn(tmpdir())
+
+const memory = "/dev/shm"
+/** The same in memory, where there is such a place: for thousands of lives with a few KiB each, which wait for no disk. */
+export const temporaryInMemory = temporaryIn(existsSync(memory) ? memory : tmpdir())
 
 export const optionsIn = (root: string, more: Partial<StorageOptions> = {}): StorageOptions => ({
   ...defaultStorageOptions,
