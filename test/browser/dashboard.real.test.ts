@@ -242,6 +242,14 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await play("Roof")
     await page.getByRole("alert").getByText("This browser cannot decode the pictures").waitFor()
     await page.getByRole("button", { name: "Copy the address for another player" }).waitFor()
+
+    // Live, it offers the other stream, and still pictures meanwhile.
+    await go("cameras")
+    await page.getByRole("link", { name: "Roof", exact: true }).click()
+    await page.getByText("this browser cannot decode H.265").waitFor()
+    await page.getByRole("button", { name: "Show the sub-stream" }).click()
+    await page.getByRole("button", { name: "Show the main stream" }).waitFor()
+    assert.deepStrictEqual(await faultsOf(page), [])
   })
 
   it("shows storage and health", async () => {

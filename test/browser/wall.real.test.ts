@@ -15,7 +15,7 @@ import {
   watchTiles,
 } from "../harness/wall-proof.ts"
 import { faultsOf } from "./axe.ts"
-import { eventually, withoutChromium } from "./node.ts"
+import { eventually, signIn, withoutChromium } from "./node.ts"
 
 const footage = { main: "main-640x360-25.h264", sub: "sub-320x180-10.h264" }
 
@@ -122,6 +122,37 @@ describe.skipIf(withoutChromium)(`the video wall${withoutChromium && ` (skipped:
     assert.isAtMost(await page.evaluate(() => document.documentElement.scrollWidth), 360)
     assert.strictEqual((await tilesOf(page)).length, 4)
     assert.deepStrictEqual(await faultsOf(page), [])
+  }, 120_000)
+
+  it("shows still pictures where neither WebRTC nor HLS comes through", async () => {
+    const blocked = await wall.browser.newPage({ viewport: { width: 1440, height: 900 }, locale: "en-GB" })
+    blocked.setDefaultTimeout(60_000)
+    let [whep, hls] = [0, 0]
+    await blocked.route("**/whep", (route) => {
+      whep += 1
+      return route.abort()
+    })
+    await blocked.route(/\.m3u8|\/live\/hls\//, (route) => {
+      hls += 1
+      return route.abort()
+    })
+    await signIn(blocked, wall.node.url, { username: "admin", password: wall.node.password })
+    await eventually("still pictures on every tile", async () => {
+      const ways = (await tilesOf(blocked)).map(({ way }) => way)
+      return ways.length === 4 && ways.every((way) => way === "stills")
+    })
+    assert.isTrue(whep >= 4 && hls >= 4, `${whep} offers and ${hls} playlists were tried first`)
+    await blocked.getByText("Still pictures").first().waitFor()
+    const still = blocked.locator(".wall-tile:not(.vacant) img").first()
+    const shown = () =>
+      still.evaluate((one) => (one as HTMLImageElement).naturalWidth > 0 ? one.getAttribute("src") : null)
+    const first = await eventually("a picture", shown)
+    await eventually("the next picture", async () => {
+      const next = await shown()
+      return next !== null && next !== first
+    })
+    assert.deepStrictEqual(await faultsOf(blocked), [])
+    await blocked.close()
   }, 120_000)
 
   it("cost the recordings no picture, and left no complaint", async () => {
