@@ -8,7 +8,8 @@
  * 1. CPU is user and system time of the server's process alone, over one window; readers run in this process and do nothing but
  *    count.
  * 2. What a server without readers costs is told, and not taken off.
- * 3. Each reader must have got the stream's bytes of the window, give or take a group of pictures; otherwise the exit code is 1.
+ * 3. Two servers are compared by what a bit that arrived costs: a busy machine delivers less, by either.
+ * 4. Each reader must have got the stream's bytes of the window, give or take a group of pictures; otherwise the exit code is 1.
  */
 import { spawn } from "node:child_process"
 import { connect, type Socket } from "node:net"
@@ -94,8 +95,8 @@ interface Consumer {
 }
 
 interface Measured {
-  /** Of a core, of one consumer. */
-  readonly each: number
+  /** Seconds of CPU for a gigabit that arrived. */
+  readonly perGigabit: number
   readonly line: string
   readonly short: boolean
 }
@@ -113,14 +114,16 @@ const measure = async (
   await sleep(seconds * 1000)
   const passed = (performance.now() - before.ms) / 1000
   const share = (cpuSeconds([pid]) - before.cpu) / passed
-  const least = Math.min(...consumers.map(({ bytes }, i) => bytes() - before.bytes[i]!))
+  const got = consumers.map(({ bytes }, i) => bytes() - before.bytes[i]!)
+  const least = Math.min(...got)
   const short = count > 0 && least < passed * bytesPerSecond - groupBytes
   for (const { close } of consumers) close()
   const each = count === 0 ? "" : `, ${(share / count * 100).toFixed(3)} % each: ${Math.round(count / share)} a core`
-  const got = count === 0 ?
+  const told = count === 0 ?
     "" :
     `, the least got ${(least * 8 / passed / 1e6).toFixed(2)} Mbit/s${short ? " (too little)" : ""}`
-  return { each: share / count, line: `${count} ${what}: ${(share * 100).toFixed(2)} % of a core${each}${got}`, short }
+  const perGigabit = share * passed / (got.reduce((sum, one) => sum + one, 0) * 8 / 1e9)
+  return { perGigabit, line: `${count} ${what}: ${(share * 100).toFixed(2)} % of a core${each}${told}`, short }
 }
 
 let failed = false
@@ -150,7 +153,7 @@ for (const count of viewerCounts) {
   const theirs = await measure("viewers of werift as it comes", stock.child.pid!, count, watching(stock.port))
   tell(ours)
   // A peer that falls short is its own affair.
-  process.stdout.write(`${theirs.line}; ours takes ${(ours.each / theirs.each).toFixed(2)} of it\n`)
+  process.stdout.write(`${theirs.line}; ours takes ${(ours.perGigabit / theirs.perGigabit).toFixed(2)} of it\n`)
 }
 own.child.stdin.end()
 stock.child.stdin.end()
