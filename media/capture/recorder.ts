@@ -7,20 +7,19 @@
  * 3. A file holds one set of parameters, one epoch and a wall clock that never goes back; it begins with a key picture. After a
  *    gap with the same parameters the same file goes on, but for a person's pause and for a gap that outlasts the file's time:
  *    both seal it, so that retention reaches it.
- * 4. Fragments wait here only while a file is opened or the ledger is written: at most `maxHeldBytes`; beyond, whole groups of
- *    pictures are dropped and the gap says `disk_slow`.
- * 5. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
+ * 4. After a failed write it tries again with the first group of pictures `retryMs` later, for ever; each try is one file.
  */
 import type { Assignment } from "#media/recorder.ts"
 import type { Fragment, Storage, StorageError } from "#media/storage.ts"
 import type { EpochMs } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, RecordingState } from "#schema/record.ts"
-import { Clock, Effect, Fiber, Latch, Scope } from "effect"
+import { Clock, Effect, Fiber, Scope } from "effect"
 import { type Hole, type Intake, makeIntake, sameParameters } from "./intake.ts"
 import type { Journal } from "./journal.ts"
 import type { KeptLedger } from "./ledger-store.ts"
 import { type FileOpener, makeFileOpener, type OpenFile, spansOf, turnAfter } from "./open-file.ts"
+import { type Item, RecorderQueue } from "./recorder-queue.ts"
 
 /** An assignment that has a recording. */
 export type RecordingAssignment = Assignment & { readonly recording: NonNullable<Assignment["recording"]> }
@@ -79,18 +78,6 @@ export interface Recorder {
   readonly close: Effect.Effect<void>
 }
 
-type Item =
-  | {
-    readonly _tag: "Fragment"
-    readonly fragment: Fragment
-    readonly parameters: TrackParameters
-    readonly hole: Hole
-  }
-  | { readonly _tag: "Missing"; readonly hole: Hole }
-  | { readonly _tag: "SetBack"; readonly nowMs: EpochMs }
-  | { readonly _tag: "Failed"; readonly open: OpenFile; readonly error: StorageError }
-  | { readonly _tag: "Tick" }
-
 const maxBackoff = 8
 /** Seconds without a stored fragment after which a gap is open even if nobody said that footage ended. */
 const quietTicks = 10
@@ -103,11 +90,7 @@ class RecorderWorker {
   private readonly clock: Clock.Clock
   readonly intake: Intake
   private assignment: RecordingAssignment
-  private items: Array<Item> = []
-  private heldBytes = 0
-  private overflowing = false
-  private readonly wake = Latch.makeUnsafe(false)
-  private readonly idle = Latch.makeUnsafe(true)
+  private readonly queue: RecorderQueue
   private file: OpenFile | null = null
   private readonly create: FileOpener
   private sequence: number
@@ -124,11 +107,12 @@ class RecorderWorker {
     this.clock = clock
     this.assignment = parts.assignment
     this.sequence = parts.resume.sequence
+    this.queue = new RecorderQueue(parts.options.maxHeldBytes)
     this.create = makeFileOpener(parts.storage, scope, parts.options.openMs)
     this.intake = makeIntake({
       makeBuilder: parts.makeBuilder,
       decodeTicks: parts.resume.decodeTicks,
-      onFragment: (fragment, parameters, hole) => this.offer(fragment, parameters, hole),
+      onFragment: (fragment, parameters, hole) => this.queue.offer(fragment, parameters, hole),
     })
   }
 
@@ -136,32 +120,8 @@ class RecorderWorker {
     return this.clock.currentTimeMillisUnsafe()
   }
 
-  /** Bounded although a disk hangs: ticks and equal gaps do not add up (fragments: see `offer`). */
   put(item: Item): void {
-    const last = this.items.at(-1)
-    if (last?._tag === "Missing" && item._tag === "Missing" && last.hole.cause === item.hole.cause) return
-    if (item._tag === "Tick" && this.items.length > 0) return
-    this.items.push(item)
-    this.idle.closeUnsafe()
-    this.wake.openUnsafe()
-  }
-
-  /** Invariant 4. */
-  private offer(fragment: Fragment, parameters: TrackParameters, hole: Hole): void {
-    const room = this.heldBytes + fragment.bytes <= this.parts.options.maxHeldBytes
-    if (this.overflowing && !(fragment.key && this.heldBytes <= this.parts.options.maxHeldBytes / 2)) {
-      fragment.release()
-      return
-    }
-    if (!room && this.heldBytes > 0) {
-      fragment.release()
-      this.overflowing = true
-      this.put({ _tag: "Missing", hole: { cause: "disk_slow", detail: "the disk does not keep up" } })
-      return
-    }
-    this.overflowing = false
-    this.heldBytes += fragment.bytes
-    this.put({ _tag: "Fragment", fragment, parameters, hole })
+    this.queue.put(item)
   }
 
   configure(assignment: RecordingAssignment): void {
@@ -171,19 +131,7 @@ class RecorderWorker {
   }
 
   get run(): Effect.Effect<never> {
-    return Effect.gen({ self: this }, function*() {
-      while (true) {
-        const item = this.items.shift()
-        if (item === undefined) {
-          this.wake.closeUnsafe()
-          this.idle.openUnsafe()
-          yield* this.wake.await
-          continue
-        }
-        yield* this.handle(item)
-        if (item._tag === "Fragment") this.heldBytes -= item.fragment.bytes
-      }
-    })
+    return this.queue.drain((item) => this.handle(item))
   }
 
   /** A bug, or bytes of a camera that nobody foresaw, costs what it met; the recording goes on. */
@@ -372,13 +320,13 @@ class RecorderWorker {
   get close(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
       this.intake.endRun()
-      yield* Effect.timeoutOption(this.idle.await, this.parts.options.closeMs)
+      yield* Effect.timeoutOption(this.queue.idle, this.parts.options.closeMs)
       const open = this.file
       this.file = null
       if (open === null) return
       yield* this.atMost(this.seal(open))
       // A seal that failed has left word of what is missing.
-      yield* Effect.timeoutOption(this.idle.await, this.parts.options.closeMs)
+      yield* Effect.timeoutOption(this.queue.idle, this.parts.options.closeMs)
     })
   }
 
