@@ -7,12 +7,13 @@
  *    serve was heard for `reclaimMs`.
  * 2. Only a guardian that was granted may give back, and no number may be missing between the home node's epoch and what it is
  *    asked to serve with.
- * 3. What is asked twice is answered twice alike: a guardian whose turn is behind the home node's epoch is told that epoch.
+ * 3. A node that was replaced by new hardware knows no number; until it served once it believes its guardians and voters.
+ * 4. What is asked twice is answered twice alike: a guardian whose turn is behind the home node's epoch is told that epoch.
  */
 import { NodeId } from "#schema/common.ts"
 import { type RerouteStatus, Turn } from "#schema/federation-protection.ts"
 import { Schema } from "effect"
-import { unite, whole } from "./turns.ts"
+import { lastRun, unite } from "./turns.ts"
 
 /** Kept on disk. */
 export const Homecoming = Schema.Struct({
@@ -29,6 +30,10 @@ export const Homecoming = Schema.Struct({
   /** When a guardian that serves was last heard; the start of this process, if none was. */
   servedAtMs: Schema.Finite,
   raising: Schema.NullOr(Schema.Int),
+  /** It never changed its number: it is new, or was replaced. */
+  fresh: Schema.Boolean,
+  /** While it is fresh: what others say was in force before the turns they tell of. */
+  behind: Schema.Int,
 })
 export type Homecoming = typeof Homecoming.Type
 
@@ -44,7 +49,7 @@ export type HomecomingEvent =
   | { readonly type: "guardians"; readonly guardians: ReadonlyArray<NodeId> }
   | { readonly type: "answered"; readonly status: RerouteStatus }
   /** A voter refused the lease and named later turns. */
-  | { readonly type: "leaseDenied"; readonly turns: ReadonlyArray<Turn> }
+  | { readonly type: "leaseDenied"; readonly inForce: number; readonly turns: ReadonlyArray<Turn> }
   | { readonly type: "giveBack"; readonly from: NodeId; readonly epoch: number; readonly turns: ReadonlyArray<Turn> }
   | { readonly type: "raised"; readonly epoch: number }
   | { readonly type: "raiseFailed" }
@@ -78,15 +83,23 @@ export const homecoming = (self: NodeId, epoch: number, nowMs: number): Homecomi
   newUntilMs: nowMs,
   servedAtMs: nowMs,
   raising: null,
+  fresh: true,
+  behind: 0,
 })
 
 const last = (state: Homecoming): number => state.turns.at(-1)?.epoch ?? 0
 /** A guardian took a turn that has not come back. */
 export const isRerouted = (state: Homecoming): boolean => last(state) > state.epoch
 
+const believe = (state: Homecoming, inForce: number, turns: ReadonlyArray<Turn>): Homecoming => {
+  if (!state.fresh) return state
+  const before = (lastRun(turns)[0]?.epoch ?? inForce + 1) - 1
+  return { ...state, behind: Math.max(state.behind, before) }
+}
+
 const learnt = (state: Homecoming, told: ReadonlyArray<Turn>): Homecoming => {
   const known = told.filter((turn) => state.guardians.includes(turn.nodeId))
-  return whole(known) ? { ...state, turns: unite(state.turns, known, state.epoch) } : state
+  return { ...state, turns: unite(state.turns, lastRun(known), Math.max(state.epoch, state.behind)) }
 }
 
 const giveBack = (
@@ -99,9 +112,9 @@ const giveBack = (
     return { state: before, commands: [{ type: "refuse", to: from, code: "not_granted", inForce: before.epoch }] }
   }
   if (epoch <= before.epoch) return { state: before, commands: [{ type: "agree", to: from, epoch: before.epoch }] }
-  const state = { ...learnt(before, turns), servedAtMs: nowMs }
+  const state = { ...learnt(believe(before, epoch - 1, turns), turns), servedAtMs: nowMs }
   const taken = new Set(state.turns.map((turn) => turn.epoch))
-  for (let number = state.epoch + 1; number < epoch; number++) {
+  for (let number = Math.max(state.epoch, state.behind) + 1; number < epoch; number++) {
     if (!taken.has(number)) {
       return { state, commands: [{ type: "refuse", to: from, code: "epoch_skipped", inForce: state.epoch }] }
     }
@@ -121,15 +134,17 @@ const absorb = (state: Homecoming, event: HomecomingEvent, settings: HomecomingS
       return { ...state, guardians: event.guardians }
     case "answered": {
       if (event.status.homeNodeId !== state.self || !state.guardians.includes(event.status.nodeId)) return state
-      const next = learnt(state, event.status.turns)
+      const next = learnt(believe(state, event.status.epoch, event.status.turns), event.status.turns)
       return event.status.phase === "none" ? next : { ...next, servedAtMs: nowMs }
     }
     case "leaseDenied":
-      return learnt(state, event.turns)
+      return learnt(believe(state, event.inForce, event.turns), event.turns)
     case "raised":
       return {
         ...state,
         raising: null,
+        fresh: false,
+        behind: 0,
         epoch: Math.max(state.epoch, event.epoch),
         turns: unite(state.turns, [], Math.max(state.epoch, event.epoch)),
       }
@@ -160,6 +175,10 @@ export const homeStep = (
   if (isRerouted(state) && state.raising === null && nowMs - state.servedAtMs >= settings.reclaimMs) {
     state = { ...state, raising: last(state) + 1 }
     commands.push({ type: "raise", epoch: last(state) + 1 })
+  }
+  if (!isRerouted(state) && state.raising === null && state.behind > state.epoch) {
+    state = { ...state, raising: state.behind + 1 }
+    commands.push({ type: "raise", epoch: state.behind + 1 })
   }
   return { state, commands }
 }

@@ -49,7 +49,8 @@ export const LeaseAnswer = Schema.Struct({
   bootId: Schema.String,
   round: Schema.Int,
   granted: Schema.Boolean,
-  /** Later turns than the one that was refused. */
+  /** Where the epoch was refused: the one that was granted last, and the turns up to it. */
+  inForce: Schema.Int,
   turns: Schema.Array(Turn),
 })
 export type LeaseAnswer = typeof LeaseAnswer.Type
@@ -128,7 +129,14 @@ export const vote = (
   const off = override && nowMs - before.homeAskedMs >= longer(settings.leaseMs, settings)
   const granted = !stale && rollVersion >= promised.rollVersion && (override ? off : !taken && !unmoving)
   const homeAskedMs = holder === homeNodeId ? nowMs : before.homeAskedMs
-  const answer = { from: before.self, bootId, round, granted, turns: stale ? promised.turns : [] }
+  const answer = {
+    from: before.self,
+    bootId,
+    round,
+    granted,
+    inForce: stale ? promised.epoch : 0,
+    turns: stale ? promised.turns : [],
+  }
   if (!granted) return { voter: { ...before, homeAskedMs }, answer, keep: null }
   const next = { homeNodeId, holder, epoch, turns, rollVersion, termMs }
   const untilMs = termMs === null ? Infinity : nowMs + longer(termMs, settings)
@@ -191,7 +199,7 @@ export type LeaseCommand =
   | { readonly type: "release"; readonly to: NodeId; readonly release: LeaseRelease }
   | { readonly type: "obtained"; readonly epoch: number }
   | { readonly type: "lost" }
-  | { readonly type: "denied"; readonly turns: ReadonlyArray<Turn> }
+  | { readonly type: "denied"; readonly inForce: number; readonly turns: ReadonlyArray<Turn> }
 
 /** A new process, which holds nothing yet; `bootId` is as new as the process. */
 export const leaseHolder = (
@@ -293,8 +301,12 @@ export const leaseStep = (
     holder = { ...holder, roll: event.roll, rounds: [], nextMs: nowMs, untilMs }
   } else if (event.type === "answer") {
     holder = answered(holder, event.answer, nowMs)
-    const { turns } = event.answer
-    if (holder.wanted !== null && turns.length > 0) commands.push({ type: "denied", turns })
+    const { inForce, turns } = event.answer
+    if (holder.wanted !== null && inForce > holder.wanted.epoch) {
+      // One voter that knows of a later turn is enough to stop: the others may have forgotten it with their disks.
+      holder = { ...holder, rounds: [], untilMs: -Infinity }
+      commands.push({ type: "denied", inForce, turns })
+    }
   } else if (event.type === "release" && holder.wanted !== null) {
     const { bootId, homeNodeId, roll, round, self } = holder
     holder = { ...holder, wanted: null, rounds: [], untilMs: -Infinity, held: false }

@@ -27,7 +27,7 @@ import {
   type Step,
   tagOf,
 } from "./protection-state.ts"
-import { unite, whole } from "./turns.ts"
+import { lastRun, unite } from "./turns.ts"
 
 /** Failures lengthen the wait of a retry up to this many times. */
 const patience = 8
@@ -66,10 +66,9 @@ const heard = (state: Protection, nowMs: number): Protection => ({
   stableSinceMs: present(state, nowMs) ? state.stableSinceMs ?? nowMs : nowMs,
 })
 
-/** Takeovers of others, that were told. Who skips numbers is not believed. */
+/** Takeovers of others, that were told. */
 const learnt = (state: Protection, told: ReadonlyArray<Turn>): Protection => {
-  if (!whole(told)) return state
-  const turns = unite(state.turns, told, state.home.serves)
+  const turns = unite(state.turns, lastRun(told), state.home.serves)
   return { ...state, turns, epoch: Math.max(state.epoch, turns.at(-1)?.epoch ?? 0) }
 }
 

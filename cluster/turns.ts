@@ -9,9 +9,9 @@ import type { Turn } from "#schema/federation-protection.ts"
 
 const turnsKept = 64
 
-/** No number between the first and the last of them is left out. */
-export const whole = (turns: ReadonlyArray<Turn>): boolean =>
-  turns.every((turn, n) => n === 0 || turn.epoch === turns[n - 1]!.epoch || turn.epoch === turns[n - 1]!.epoch + 1)
+/** The newest of them back to where a number is left out: what was before that says nothing of these. */
+export const lastRun = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> =>
+  turns.slice(Math.max(0, turns.findLastIndex((turn, n) => n > 0 && turn.epoch > turns[n - 1]!.epoch + 1)))
 
 /** Turns of both, in order, without those up to `after`, which the home node has behind it. */
 export const unite = (a: ReadonlyArray<Turn>, b: ReadonlyArray<Turn>, after: number): ReadonlyArray<Turn> => {

@@ -161,8 +161,8 @@ describe("lease of control", () => {
 })
 
 describe("home node", () => {
-  const guarded =
-    homeStep(homecoming(home, 1, 0), { type: "guardians", guardians: [first, second] }, defaultHomecoming, 0).state
+  const served = { ...homecoming(home, 1, 0), fresh: false }
+  const guarded = homeStep(served, { type: "guardians", guardians: [first, second] }, defaultHomecoming, 0).state
   const turn = (epoch: number, nodeId = first) => ({ epoch, nodeId })
 
   it("asks its guardians when it starts", () => {
@@ -204,8 +204,16 @@ describe("home node", () => {
     assert.deepInclude(skipped.commands, { type: "refuse", to: first, code: "epoch_skipped", inForce: 1 })
   })
 
+  it("learns its number from others where new hardware took its place", () => {
+    const replaced = { ...guarded, fresh: true }
+    const heard = homeStep(replaced, { type: "leaseDenied", inForce: 7, turns: [] }, defaultHomecoming, 5)
+    assert.deepInclude(heard.commands, { type: "raise", epoch: 8 })
+    const back = { type: "giveBack", from: first, epoch: 9, turns: [turn(8)] } as const
+    assert.deepInclude(homeStep(replaced, back, defaultHomecoming, 5).commands, { type: "agree", to: first, epoch: 9 })
+  })
+
   it("takes its slot back by itself from a guardian that is gone", () => {
-    let { state } = homeStep(guarded, { type: "leaseDenied", turns: [turn(2)] }, defaultHomecoming, 100)
+    let { state } = homeStep(guarded, { type: "leaseDenied", inForce: 2, turns: [turn(2)] }, defaultHomecoming, 100)
     assert.isTrue(isRerouted(state))
     for (let now = 1_100; now < 30_000; now += 1_000) {
       const next = homeStep(state, { type: "tick" }, defaultHomecoming, now)

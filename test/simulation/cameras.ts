@@ -21,6 +21,8 @@ export interface Captures {
   readonly want: (camera: number, epoch: number | null, shadow: boolean) => void
   /** Conditions of this node or a camera changed. */
   readonly changed: () => void
+  /** New disks. */
+  readonly wipe: () => void
   /** The process is gone. */
   readonly killed: () => void
   readonly kept: () => ReadonlyArray<Kept>
@@ -141,6 +143,7 @@ export const captures = (
       refresh(capture)
     },
     changed: () => all.forEach(refresh),
+    wipe: () => disk.clear(),
     killed: () => {
       const synced = Math.floor(picture() / group) * group
       for (const capture of all) {

@@ -35,6 +35,8 @@ export interface Facts {
   /** `node` got the receipt. */
   readonly receipt: (at: number, node: number, camera: number, epoch: number, span: Span) => void
   readonly deleted: (at: number, node: number, camera: number, epoch: number, span: Span) => void
+  /** The node's disks were replaced. */
+  readonly wiped: (at: number, node: number) => void
   /** These nodes would send a command to a camera of this home node at this moment, with these epochs. */
   readonly controllers: (
     at: number,
@@ -69,6 +71,7 @@ export const deaf: Facts = {
   received: nothing,
   receipt: nothing,
   deleted: nothing,
+  wiped: nothing,
   controllers: nothing,
 }
 
@@ -82,5 +85,6 @@ export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
   received: (...fact) => checkers.forEach((one) => one.received(...fact)),
   receipt: (...fact) => checkers.forEach((one) => one.receipt(...fact)),
   deleted: (...fact) => checkers.forEach((one) => one.deleted(...fact)),
+  wiped: (...fact) => checkers.forEach((one) => one.wiped(...fact)),
   controllers: (...fact) => checkers.forEach((one) => one.controllers(...fact)),
 })

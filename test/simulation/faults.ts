@@ -24,6 +24,7 @@ export const faultKinds = [
   "revoke",
   "configuration",
   "homeOff",
+  "replaced",
 ] as const
 export type FaultKind = typeof faultKinds[number]
 
@@ -194,6 +195,15 @@ const faults: Record<FaultKind, Fault> = {
       })
     }
     return () => home.start()
+  },
+  replaced: (world, nodes) => {
+    const node = nodes[someNode(world)]!
+    if (!node.machine.up) return nothing
+    node.kill()
+    return () => {
+      if (!node.machine.up) node.replace()
+      node.start()
+    }
   },
 }
 

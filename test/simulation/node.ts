@@ -57,6 +57,8 @@ export interface Node {
   readonly captures: Captures
   readonly start: () => void
   readonly kill: () => void
+  /** New hardware under the old identity: nothing is on its disks. */
+  readonly replace: () => void
   /** A person's action, or news of the home node, at a guardian. */
   readonly tell: (home: number, event: ProtectionEvent) => void
   readonly mayControl: (home: number) => number | null
@@ -106,7 +108,7 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
   const { chance, facts, line, plan } = world
   const self = machine.index
   const { guardians, nodes, relations, rolls } = options
-  const disk: Disk = {
+  const newDisk = (): Disk => ({
     homecoming: { ...homecoming(machine.id, 1, 0), guardians: guardians.map(nodeId) },
     protections: new Map(relations.map((one) => [
       one.home,
@@ -127,7 +129,8 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
     promises: new Map(),
     owned: new Map(),
     reroutes: new Map(),
-  }
+  })
+  let disk = newDisk()
   let process: Process | null = null
   const now = (): number => clock(world, machine)
   const cameras = (home: number): ReadonlyArray<number> =>
@@ -225,7 +228,7 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
       } else {
         world.tell(() => `node ${self} lease of ${home}: ${command.type}`)
         if (command.type === "denied") {
-          if (home === self) withHome({ type: "leaseDenied", turns: command.turns })
+          if (home === self) withHome({ type: "leaseDenied", inForce: command.inForce, turns: command.turns })
           else tell(home, { type: "leaseDenied", turns: command.turns })
         } else if (home !== self) {
           tell(home, command.type === "lost" ? { type: "leaseLost" } : { type: "leaseObtained", epoch: command.epoch })
@@ -400,7 +403,9 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
 
   const node: Node = {
     machine,
-    disk,
+    get disk() {
+      return disk
+    },
     captures,
     digest: 1,
     granted: new Set(guardians),
@@ -452,6 +457,15 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
       captures.killed()
       captures.changed()
       facts.process(line.now(), self, "down")
+    },
+    replace: () => {
+      disk = newDisk()
+      captures.wipe()
+      for (const { home } of relations) {
+        facts.serves(line.now(), self, home, null)
+        facts.ready(line.now(), self, home, false)
+      }
+      facts.wiped(line.now(), self)
     },
     tell,
     mayControl: (home) => {

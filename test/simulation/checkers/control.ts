@@ -3,6 +3,7 @@ import { type Checker, deaf } from "../facts.ts"
 
 export const control = (): Checker => {
   const wrong: Array<string> = []
+  let forgot = false
   const highest = new Map<number, { readonly node: number; readonly epoch: number }>()
   return {
     ...deaf,
@@ -16,13 +17,15 @@ export const control = (): Checker => {
       }
       for (const one of who) {
         const known = highest.get(home)
-        if (known !== undefined && known.epoch > one.epoch) {
+        if (!forgot && known !== undefined && known.epoch > one.epoch) {
           wrong.push(
             `control: at ${at} node ${one.node} controls ${home} with epoch ${one.epoch} after ${known.node} with ${known.epoch}`,
           )
         } else highest.set(home, one)
       }
     },
+    // A voter's memory went with its disks; that only one controls holds nevertheless.
+    wiped: () => void (forgot = true),
     verdict: () => wrong,
   }
 }

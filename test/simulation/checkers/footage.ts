@@ -40,6 +40,18 @@ export const footage = (plan: Plan): Checker => {
       const lost = missing(held.get(on(plan.cameras[camera]!, camera)) ?? [], span)
       if (lost.length > 0) wrong.push(`footage: at ${at} nobody holds ${text(lost)} of camera ${camera}`)
     },
+    // What was on those disks alone is gone, and nobody can be blamed.
+    wiped: (_, node) => {
+      for (const camera of plan.cameras.keys()) {
+        const gone = held.get(on(node, camera)) ?? []
+        held.set(on(node, camera), [])
+        const elsewhere = [...held].filter(([key]) => key.endsWith(` ${camera}`)).flatMap(([, spans]) => spans)
+        const kept = elsewhere.reduce((sum: ReadonlyArray<Span>, one) => addSpan(sum, one), [])
+        for (const span of gone) {
+          for (const lost of missing(kept, span)) ever.set(camera, removeSpan(ever.get(camera) ?? [], lost))
+        }
+      }
+    },
     verdict: () => {
       for (const [camera, spans] of ever) {
         const home = plan.cameras[camera]!

@@ -64,6 +64,9 @@ export const recording = (plan: Plan): Checker => {
       if (epoch === null) serving.delete(`${node} ${home}`)
       else serving.add(`${node} ${home}`)
     },
+    wiped: (_, node) => {
+      for (let n = due.length - 1; n >= 0; n--) if (due[n]!.node === node) due.splice(n, 1)
+    },
     able: (at, node, camera, state) => {
       const since = able.get(`${node} ${camera}`)
       if (state && since === undefined) able.set(`${node} ${camera}`, at)
