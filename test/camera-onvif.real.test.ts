@@ -1,64 +1,19 @@
 /** ONVIF cameras on a whole node: added by their address alone, found out, recorded; and what is answered where that fails. */
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { adminPassword, wholeNode } from "./harness/whole-node.ts"
+import { type Answer, type Api, cameras, client, eventually, items } from "./camera-onvif/api.ts"
+import { failing } from "./camera-onvif/failing.ts"
+import { holding, moving, touring } from "./camera-onvif/moving.ts"
+import { wholeNode } from "./harness/whole-node.ts"
 import type { SimulatedDevice } from "./onvif-simulator/device.ts"
 import { advertise } from "./onvif-simulator/discovery.ts"
 import { startJoined } from "./onvif-simulator/joined.ts"
-
-interface Answer {
-  readonly status: number
-  readonly body: Record<string, unknown>
-}
-
-const cameras = "/camera/api/v1/cameras"
 
 /** A camera with both of its sides: the device that is asked, and the streams that play. */
 const simulatedCamera: Effect.Effect<SimulatedDevice, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(Effect.promise(() => startJoined()), (one) => Effect.promise(() => one.close())),
   ({ device }) => device,
 )
-
-const client = (base: string, username = "admin", password: string = adminPassword) =>
-  Effect.gen(function*() {
-    const send = (method: string, path: string, token: string | null, body?: unknown): Effect.Effect<Answer> =>
-      Effect.promise(async () => {
-        const response = await fetch(`${base}${path}`, {
-          method,
-          headers: {
-            ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-            ...(body === undefined ? {} : { "content-type": "application/json" }),
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        })
-        const text = await response.text()
-        return { status: response.status, body: text === "" ? {} : JSON.parse(text) as Record<string, unknown> }
-      })
-    const signedIn = yield* send("POST", "/auth/api/v1/auth/login", null, {
-      username,
-      password,
-    })
-    const token = String(signedIn.body["accessToken"])
-    return {
-      get: (path: string) => send("GET", path, token),
-      post: (path: string, body: unknown) => send("POST", path, token, body),
-      put: (path: string, body: unknown) => send("PUT", path, token, body),
-      remove: (path: string) => send("DELETE", path, token),
-    }
-  })
-
-/** Asks again until it is so. */
-const eventually = (what: string, ask: Effect.Effect<Answer>, so: (body: Answer["body"]) => boolean) =>
-  Effect.gen(function*() {
-    for (;;) {
-      const { body } = yield* ask
-      if (so(body)) return body
-      yield* Effect.sleep(100)
-    }
-  }).pipe(Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.die(new Error(`never: ${what}`)) }))
-
-type Api = Effect.Success<ReturnType<typeof client>>
-const items = ({ body }: Answer) => body["items"] as ReadonlyArray<Record<string, unknown>>
 
 /** On the network of this machine, with the camera that it is already. */
 const finding = (api: Api, id: string, device: SimulatedDevice) =>
@@ -105,41 +60,6 @@ const encoders = (api: Api, path: string, device: SimulatedDevice) =>
     })
     const nothing = yield* api.get(`${path}/config/video/encoder/nothing`)
     assert.deepStrictEqual([nothing.status, nothing.body["code"]], [409, "camera_refused"])
-  })
-
-const moving = (api: Api, path: string, device: SimulatedDevice) =>
-  Effect.gen(function*() {
-    const ptz = `${path}/ptz`
-    const position = { pan: 0.5, tilt: -0.5, zoom: 0.25 }
-    const at = Effect.map(api.get(`${ptz}/status`), ({ body }) => body)
-    assert.strictEqual((yield* api.post(`${ptz}/move/absolute`, { position, speed: { pan: 1 } })).status, 204)
-    const first = yield* at
-    assert.deepInclude(first, { ...position, moving: false, error: "" })
-    assert.deepInclude(first["holder"], { username: "admin", priority: 100 })
-    const made = yield* api.post(`${ptz}/presets`, { name: "Gate & <yard>" })
-    assert.strictEqual(made.status, 201)
-    const token = String(made.body["token"])
-    assert.deepInclude(items(yield* api.get(`${ptz}/presets`))[0], { token, name: "Gate & <yard>", position })
-    assert.strictEqual((yield* api.put(`${ptz}/home`, {})).status, 204)
-    assert.strictEqual((yield* api.post(`${ptz}/move/relative`, { translation: { pan: -1 } })).status, 204)
-    assert.deepInclude(yield* at, { pan: -0.5 })
-    assert.strictEqual((yield* api.post(`${ptz}/presets/${token}/goto`, { profileToken: "main" })).status, 204)
-    assert.deepInclude(yield* at, { pan: 0.5 })
-    const on = { velocity: { pan: 1 }, timeoutMs: 10_000 }
-    assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, on)).status, 204)
-    assert.deepInclude(yield* at, { moving: true })
-    assert.strictEqual((yield* api.post(`${ptz}/stop`, {})).status, 204)
-    assert.deepInclude(yield* at, { moving: false })
-    // A move whose operator vanished ends by itself.
-    yield* api.post(`${ptz}/move/continuous`, { velocity: { tilt: 1 }, timeoutMs: 100 })
-    yield* eventually("it stopped", api.get(`${ptz}/status`), (body) => body["moving"] === false)
-    device.state.position = { pan: 0, tilt: 0, zoom: 0 }
-    assert.strictEqual((yield* api.post(`${ptz}/home/goto`, {})).status, 204)
-    assert.deepInclude(yield* at, position)
-    assert.strictEqual((yield* api.remove(`${ptz}/presets/${token}`)).status, 204)
-    assert.lengthOf(items(yield* api.get(`${ptz}/presets`)), 0)
-    assert.strictEqual((yield* api.post(`${ptz}/presets/${token}/goto`, {})).body["code"], "camera_refused")
-    assert.strictEqual((yield* api.post(`${ptz}/move/continuous`, { velocity: { pan: 2 } })).status, 400)
   })
 
 /** What an administrator knows better; what the driver finds beside what was added. */
@@ -216,68 +136,6 @@ const offers = (api: Api, path: string) =>
     assert.deepStrictEqual(states(yield* api.post(channels, { apply: true })), ["known"])
   })
 
-/** Two users and one camera that minds no time limit: the higher one takes it, and both leave it still. */
-const holding = (admin: Api, base: string, path: string, device: SimulatedDevice) =>
-  Effect.gen(function*() {
-    const ptz = `${path}/ptz`
-    const password = "correct horse battery"
-    const guard = { username: "guard", password, roles: ["operator"], mustChangePassword: false }
-    assert.strictEqual((yield* admin.post("/auth/api/v1/users", guard)).status, 201)
-    const operator = yield* client(base, "guard", password)
-    const move = { velocity: { pan: 1 }, timeoutMs: 10_000 }
-    assert.strictEqual((yield* admin.post(`${ptz}/stop`, {})).status, 204)
-    const refused = yield* operator.post(`${ptz}/move/continuous`, move)
-    const focus = yield* operator.post(`${path}/config/imaging/source-1/focus/move`, { mode: "continuous", speed: 1 })
-    assert.deepStrictEqual([focus.status, focus.body["code"]], [409, "ptz_held"])
-    assert.deepInclude(refused.body, { status: 409, code: "ptz_held", username: "admin", priority: 100 })
-    assert.isTrue(Date.parse(String(refused.body["until"])) <= Date.now() + 10_000)
-    assert.strictEqual((yield* operator.get(`${ptz}/status`)).status, 200)
-    yield* eventually("free", operator.get(`${ptz}/status`), (body) => body["holder"] === null)
-
-    device.state.quirks.ignoresMoveTime = true
-    const start = Date.now()
-    assert.strictEqual((yield* operator.post(`${ptz}/move/continuous`, { ...move, timeoutMs: 300 })).status, 204)
-    yield* eventually("it was stopped", operator.get(`${ptz}/status`), (body) => body["moving"] === false)
-    assert.isTrue(Date.now() - start >= 300)
-    const again = Date.now()
-    assert.strictEqual((yield* operator.post(`${ptz}/move/continuous`, move)).status, 204)
-    assert.strictEqual((yield* operator.post("/auth/api/v1/auth/logout", {})).status, 204)
-    yield* eventually("it stopped with the session", admin.get(`${ptz}/status`), (body) => body["moving"] === false)
-    assert.isNull((yield* admin.get(`${ptz}/status`)).body["holder"])
-    assert.isTrue(Date.now() - again < move.timeoutMs)
-    device.state.quirks.ignoresMoveTime = false
-  })
-
-/** Nodes, configurations, tours, and setting it all back. */
-const touring = (api: Api, path: string, device: SimulatedDevice) =>
-  Effect.gen(function*() {
-    const ptz = `${path}/ptz`
-    assert.deepInclude(items(yield* api.get(`${ptz}/nodes`))[0], { token: "node-1", homeSupported: true })
-    assert.deepInclude(items(yield* api.get(`${ptz}/configurations`))[0], { token: "ptz-1", defaultTimeoutMs: 65_500 })
-    const { body: { token: presetToken } } = yield* api.post(`${ptz}/presets`, { name: "Gate" })
-    const tour = { name: "Night", spots: [{ presetToken, staySeconds: 10 }] }
-    const made = yield* api.post(`${ptz}/tours`, tour)
-    assert.deepInclude(made, { status: 201, body: { token: made.body["token"], name: "Night" } })
-    const own = `${ptz}/tours/${String(made.body["token"])}`
-    assert.strictEqual((yield* api.post(`${own}/operate`, { operation: "start" })).status, 204)
-    assert.deepInclude(items(yield* api.get(`${ptz}/tours`))[0], { state: "touring", autoStart: false })
-    assert.strictEqual((yield* api.post(`${own}/operate`, { operation: "dance" })).status, 400)
-    assert.strictEqual((yield* api.post(`${ptz}/tours`, { ...tour, spots: [] })).status, 400)
-    assert.strictEqual((yield* api.remove(own)).status, 204)
-    assert.strictEqual((yield* api.remove(own)).body["code"], "camera_refused")
-    device.state.quirks.noTours = true
-    assert.strictEqual((yield* api.get(`${ptz}/tours`)).body["code"], "onvif_operation_unsupported")
-    device.state.quirks.noTours = false
-    assert.strictEqual((yield* api.post(`${ptz}/tours`, tour)).status, 201)
-    const kept = yield* api.post(`${ptz}/reset`, {})
-    assert.deepInclude(kept.body, { removedPresets: 0, removedTours: 0 })
-    assert.deepStrictEqual(device.state.limits, { panTilt: [-1, 1], zoom: [0, 1] })
-    assert.deepInclude((yield* api.post(`${ptz}/reset`, { presets: true, tours: true })).body, {
-      removedPresets: 1,
-      removedTours: 1,
-    })
-  })
-
 /** The picture within its options, the clock, a restart. */
 const picture = (api: Api, path: string, device: SimulatedDevice) =>
   Effect.gen(function*() {
@@ -306,77 +164,6 @@ const picture = (api: Api, path: string, device: SimulatedDevice) =>
     const restart = yield* api.post(`${path}/config/device/reboot`, undefined)
     assert.deepStrictEqual([restart.status, restart.body["message"]], [200, "Back in a minute"])
     assert.include(device.state.done, "SystemReboot")
-  })
-
-/** Every operation: of a camera that has none of it, that refuses us, that is away. */
-const failing = (api: Api, path: string, device: SimulatedDevice) =>
-  Effect.gen(function*() {
-    const encoder = `${path}/config/video/encoder`
-    const ptz = `${path}/ptz`
-    const any = (of: string) => [
-      api.get(`${of}/capabilities`),
-      api.post(`${of}/channels/discover`, {}),
-      api.get(`${of}/ptz/profiles`),
-      api.get(`${of}/ptz/nodes`),
-      api.get(`${of}/ptz/configurations`),
-      api.get(`${of}/config/video/encoder`),
-      api.get(`${of}/config/video/encoder/encoder-main`),
-      api.get(`${of}/config/video/encoder/encoder-main/options`),
-      api.put(`${of}/config/video/encoder/encoder-main`, { quality: 50 }),
-      api.get(`${of}/config/imaging/source-1`),
-      api.put(`${of}/config/imaging/source-1`, { brightness: 50 }),
-      api.get(`${of}/config/imaging/source-1/options`),
-      api.get(`${of}/config/device/datetime`),
-      api.put(`${of}/config/device/datetime`, { mode: "ntp" }),
-      api.post(`${of}/config/device/reboot`, undefined),
-    ]
-    const tour = { name: "a", spots: [{ presetToken: "a", staySeconds: 5 }] }
-    const moves = [
-      api.post(`${ptz}/reset`, {}),
-      api.get(`${ptz}/tours`),
-      api.post(`${ptz}/tours`, tour),
-      api.remove(`${ptz}/tours/a`),
-      api.post(`${ptz}/tours/a/operate`, { operation: "start" }),
-      api.post(`${ptz}/move/continuous`, { velocity: { pan: 1 } }),
-      api.post(`${ptz}/move/absolute`, { position: { pan: 1 } }),
-      api.post(`${ptz}/move/relative`, { translation: { pan: 1 } }),
-      api.post(`${ptz}/stop`, {}),
-      api.get(`${ptz}/status`),
-      api.get(`${ptz}/presets`),
-      api.post(`${ptz}/presets`, { name: "a" }),
-      api.remove(`${ptz}/presets/a`),
-      api.post(`${ptz}/presets/a/goto`, {}),
-      api.put(`${ptz}/home`, {}),
-      api.post(`${ptz}/home/goto`, {}),
-    ]
-    const expect = (asked: ReadonlyArray<Effect.Effect<Answer>>, status: number, code: string) =>
-      Effect.forEach(asked, (one, index) =>
-        Effect.map(one, ({ body, ...answer }) =>
-          assert.deepStrictEqual([answer.status, body["code"]], [status, code], `${index} ${JSON.stringify(body)}`)))
-
-    const { body } = yield* api.get(path)
-    const password = (secret: string) =>
-      Effect.map(api.put(path, { name: body["name"], password: secret }), (done) =>
-        done.status)
-    device.state.quirks.noPtz = true
-    yield* expect(moves, 501, "onvif_operation_unsupported")
-    device.state.quirks.noPtz = false
-    device.state.quirks.busy = true
-    yield* expect([...any(path), ...moves], 503, "camera_unreachable")
-    device.state.quirks.busy = false
-    assert.strictEqual(yield* password("guess"), 200)
-    yield* expect([...any(path), ...moves], 409, "camera_auth_failed")
-    assert.strictEqual(yield* password("swordfish"), 200)
-    assert.strictEqual((yield* api.get(encoder)).status, 200)
-    assert.strictEqual((yield* api.get(`${ptz}/status`)).status, 200)
-
-    const plain = yield* api.post(cameras, {
-      name: "Plain",
-      driver: "rtsp",
-      streams: [{ role: "main", sourceUrl: "rtsp://127.0.0.1:9/a" }],
-    })
-    yield* expect(any(`${cameras}/${String(plain.body["id"])}`), 501, "onvif_operation_unsupported")
-    yield* expect(any(`${cameras}/01890000-0000-7000-8000-000000000000`), 404, "camera_not_found")
   })
 
 it.live(
