@@ -13,6 +13,7 @@
  * 3. A key travels only in an envelope for one member (JWE, RFC 7516; ECDH-ES+A256KW over X25519), or under the secret that the operator gave
  *    to every node.
  */
+import { KeyNotKept } from "#schema/federation-member.ts"
 import { keyIdOf, type SealedFile, type SharedKeyIds, Vault } from "#schema/vault.ts"
 import { Effect, FileSystem, Redacted, Schema, SubscriptionRef } from "effect"
 import { compactDecrypt, CompactEncrypt } from "jose"
@@ -240,15 +241,6 @@ export const load = Effect.fnUntraced(function*(dataFolder: string) {
     ),
   )
 })
-
-/** The key cannot be written to the data folder; without it there it is not used. */
-export class KeyNotKept extends Schema.TaggedError<KeyNotKept>()("KeyNotKept", { detail: Schema.String }, {
-  httpApiStatus: 503,
-}) {
-  override get message(): string {
-    return `The cluster's key cannot be kept: ${this.detail}`
-  }
-}
 
 /** On the disk when it returns. */
 export const save = Effect.fnUntraced(function*(dataFolder: string, { clusterId, keys }: Held) {

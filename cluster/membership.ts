@@ -13,6 +13,7 @@
  * 4. It is looked at every {@link lookEvery}; an outage changes nothing.
  */
 import type { NodeId } from "#schema/common.ts"
+import { type KeyNotKept, NotAMember, OtherNode, RemovesItself } from "#schema/federation-member.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import type { Vault } from "#schema/vault.ts"
 import {
@@ -36,27 +37,6 @@ import { Trusted } from "./socket.ts"
 /** There is no such node in the cluster's database. */
 export class UnknownNode extends Schema.TaggedError<UnknownNode>()("UnknownNode", { nodeId: Schema.String }) {}
 
-/** This node itself is not a member: it has no key to give. */
-export class NotAMember extends Schema.TaggedError<NotAMember>()("NotAMember", {}, { httpApiStatus: 409 }) {
-  override get message(): string {
-    return "This node was not admitted to the cluster itself; ask one that was"
-  }
-}
-
-/** The node there is not the one that was meant. */
-export class OtherNode extends Schema.TaggedError<OtherNode>()("OtherNode", {}, { httpApiStatus: 409 }) {
-  override get message(): string {
-    return "The node's signing key is not the one named; compare its fingerprint on that node"
-  }
-}
-
-/** A node cannot remove itself: nobody would be left to know. */
-export class RemovesItself extends Schema.TaggedError<RemovesItself>()("RemovesItself", {}, { httpApiStatus: 409 }) {
-  override get message(): string {
-    return "A node does not remove itself from its cluster; ask another member to"
-  }
-}
-
 export class Membership extends Context.Service<Membership, {
   /** Whether this node has the cluster's key that is in force. */
   readonly admitted: Effect.Effect<boolean>
@@ -71,7 +51,7 @@ export class Membership extends Context.Service<Membership, {
   /** Ends a node's admission, with a new key for all others. Its row and its slot stay. */
   readonly remove: (
     nodeId: NodeId,
-  ) => Effect.Effect<Member, UnknownNode | RemovesItself | NotAMember | Keys.KeyNotKept | SqlError.SqlError>
+  ) => Effect.Effect<Member, UnknownNode | RemovesItself | NotAMember | KeyNotKept | SqlError.SqlError>
 }>()("nightjar/cluster/Membership") {}
 
 export interface MembershipOptions {

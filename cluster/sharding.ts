@@ -5,6 +5,7 @@
  * 1. Every node has the same shard groups and as many shards in each.
  * 2. The runner listens before it tells its address, so the address told is the one that answers.
  */
+import type { KeyNotKept } from "#schema/federation-member.ts"
 import { NodeVault, SharedKeys, Vault } from "#schema/vault.ts"
 import { NodeCrypto } from "@effect/platform-node"
 import { Effect, type FileSystem, Layer, Option, Redacted, Stream, SubscriptionRef } from "effect"
@@ -129,7 +130,7 @@ export const layer = (options: ClusterOptions): Layer.Layer<
   | MembersOf.Members
   | Joining.Membership
   | Vault,
-  Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot | Keys.KeyNotKept,
+  Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot | KeyNotKept,
   SqlClient.SqlClient | NodeIdentity | Vault | FileSystem.FileSystem
 > => {
   const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))

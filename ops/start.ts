@@ -42,6 +42,7 @@ import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
+import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
 import * as RecordBackHomes from "#actors/behaviour/federation-recordback-home.ts"
 import * as RecordBackBehaviour from "#actors/behaviour/federation-recordback.ts"
@@ -269,6 +270,7 @@ const control = (settings: Settings) => {
         secondFactorsLayer,
         masterKeyLayer(sealedFiles(settings)),
         FederationPeers.layer,
+        clusterMembersLayer,
       ),
     ),
     Layer.provideMerge(peerRegistryLayer),

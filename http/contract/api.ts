@@ -24,6 +24,7 @@ import { CameraTalkGroup } from "./camera-talk.ts"
 import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
+import { ClusterMemberGroup } from "./federation-member.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
@@ -47,6 +48,7 @@ const groups = nightjar
   .add(AuditGroup)
   .add(PermissionGroup)
   .add(LicenseGroup)
+  .add(ClusterMemberGroup)
   .add(NotificationRulesGroup)
   .add(CameraGroup)
   .add(CameraBackupGroup)

@@ -17,6 +17,7 @@ import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraTalkHandlers } from "./camera-talk.ts"
 import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
+import { ClusterMemberHandlers } from "./federation-member.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
@@ -39,6 +40,7 @@ export const AllHandlers = Layer.mergeAll(
   AuditHandlers,
   PermissionHandlers,
   LicenseHandlers,
+  ClusterMemberHandlers,
   NotificationRulesHandlers,
   CameraHandlers,
   CameraBackupHandlers,

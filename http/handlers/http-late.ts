@@ -17,6 +17,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
@@ -61,6 +62,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Peers),
   lateLayer(RecordBackHome),
   lateLayer(RecordBackJobs),
+  lateLayer(ClusterMembers),
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),

@@ -77,7 +77,7 @@ export class NodeProcess {
     this.data = path.join(folder, "data")
     this.log = path.join(folder, "node.log")
     this.url = `http://127.0.0.1:${port}`
-    this.#password = randomBytes(12).toString("base64url")
+    this.#password = settings["NIGHTJAR_ADMIN_PASSWORD"] ?? randomBytes(12).toString("base64url")
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("NIGHTJAR_"))
     this.#environment = {
       ...Object.fromEntries(inherited) as Record<string, string>,
