@@ -16,6 +16,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -136,6 +137,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(AuditLog),
   unaskedService(PeerTokens),
   unaskedService(License),
+  unaskedService(ClusterMembers),
   unaskedService(PopupRules),
   unaskedService(Push),
   unaskedService(Cameras),
