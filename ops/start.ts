@@ -23,6 +23,9 @@ import { trustLayer } from "#actors/behaviour/auth-trust.ts"
 import * as AuthUsers from "#actors/behaviour/auth-users.ts"
 import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
+import * as FederatedChannels from "#actors/behaviour/bff-channels.ts"
+import * as FederatedBehaviour from "#actors/behaviour/bff-federation.ts"
+import * as FederatedChannelMapping from "#actors/behaviour/bff-mapping.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
@@ -70,6 +73,7 @@ import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
+import { FederatedChannelStore } from "#actors/store/bff-federation.ts"
 import { CameraJobStore } from "#actors/store/camera-job.ts"
 import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -184,6 +188,7 @@ const control = (settings: Settings) => {
     CameraStore.layer,
     CameraMobileStore.layer,
     CameraJobStore.layer,
+    FederatedChannelStore.layer,
     RecordStore.layer,
     RecordLedgerStore.layer,
     RecordRebuildStore.layer,
@@ -210,8 +215,9 @@ const control = (settings: Settings) => {
   )
   const permissions = Layer.mergeAll(PermissionBehaviour.layer, PermissionGroups.layer).pipe(
     Layer.provide(AuthGrants.layer),
-    Layer.provideMerge(PermissionResources.layer),
+    Layer.provideMerge(PermissionResources.layer.pipe(Layer.provideMerge(FederatedChannels.layer))),
   )
+  const federated = FederatedBehaviour.layer.pipe(Layer.provide([FederatedChannelMapping.layer, Hls.layer]))
   const popups = Layer.mergeAll(PopupEvaluator.layer, PopupRules.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
@@ -225,7 +231,7 @@ const control = (settings: Settings) => {
     RecordBackBehaviour.layer({ rate: Effect.succeed(settings.recordBackMiB << 20) }),
     RecordBackHomes.layer,
   )
-  const services = popups.pipe(
+  const services = Layer.mergeAll(popups, federated).pipe(
     Layer.provideMerge(recordBack),
     Layer.provideMerge(
       Layer.mergeAll(

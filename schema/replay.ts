@@ -36,6 +36,23 @@ export type ReplayUri = typeof ReplayUri.Type
 
 export const ReplaySessionState = Schema.Literals(["active", "expired", "revoked"])
 
+/** Who a session is made for: a user in one of his sign-ins, or another node. It ends with the sign-in, or with the pairing. */
+export interface ReplayMaker {
+  readonly userId: UserId
+  readonly sessionId: string
+}
+
+const peerPrefix = "peer:"
+
+export const peerMaker = (nodeId: NodeId): ReplayMaker => ({
+  userId: UserId.make(nodeId),
+  sessionId: `${peerPrefix}${nodeId}`,
+})
+
+/** The node that a session was made for; null where it was a user. */
+export const makingPeer = (loginSessionId: string): NodeId | null =>
+  loginSessionId.startsWith(peerPrefix) ? NodeId.make(loginSessionId.slice(peerPrefix.length)) : null
+
 export const ReplaySession = Schema.Struct({
   sessionId: ReplaySessionId,
   recordingToken: RecordingToken,

@@ -217,6 +217,7 @@ describe("the HTTP interface", () => {
     assert.deepStrictEqual(found, {
       "POST auth.login": "signIn",
       "POST auth.refresh": "none",
+      "POST bffFederation.federatedReplay": "view",
       "POST auth.logout": "signOut",
       "POST auth.heartbeat": "none",
       "GET audit.exportCsv": "export",

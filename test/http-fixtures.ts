@@ -8,6 +8,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
+import { Federated, FederatedChannels } from "#actors/protocol/bff-federation.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { CameraJobs } from "#actors/protocol/camera-job.ts"
@@ -18,6 +19,7 @@ import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
+import { Peers } from "#actors/protocol/federation-peer.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
@@ -155,6 +157,9 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(IndexRebuilds),
   unaskedService(Search),
   unaskedService(Replays),
+  unaskedService(Peers),
+  unaskedService(Federated),
+  unaskedService(FederatedChannels),
   unaskedService(Permissions),
   unaskedService(ResourceGroups),
   unaskedService(Resources),

@@ -3,6 +3,7 @@ import { layer as entityLayer } from "#actors/behaviour/replay-entity.ts"
 import { layer as replaysLayer } from "#actors/behaviour/replay.ts"
 import { layer as searchLayer } from "#actors/behaviour/search.ts"
 import { Sessions } from "#actors/protocol/auth-users.ts"
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
@@ -77,6 +78,7 @@ const signIns = ({ endedSignIns }: ReplayWorld) =>
   Layer.mergeAll(
     Layer.mock(Sessions, { isLive: (id) => Effect.sync(() => !endedSignIns.written.has(id)) }),
     Layer.mock(AccessTokens, { hasEnded: (id) => Effect.sync(() => endedSignIns.heard.has(id)) }),
+    Layer.mock(PeerTokens, {}),
   )
 
 const memoryStore = (world: ReplayWorld) => {

@@ -71,11 +71,11 @@ const make = Effect.gen(function*() {
     verified.set(token, claims)
   })
 
+  const notRead = () => new DependencyUnavailable({ dependency: "database", message: "The peers were not read yet" })
+
   return PeerTokens.of({
     verify: Effect.fnUntraced(function*(call, options) {
-      if (known === null) {
-        return yield* new DependencyUnavailable({ dependency: "database", message: "The peers were not read yet" })
-      }
+      if (known === null) return yield* notRead()
       const token = Redacted.value(call.token)
       const claims = verified.get(token) ?? (yield* readPeerToken(token))
       if (claims === null) return yield* refuse("it cannot be read")
@@ -122,6 +122,8 @@ const make = Effect.gen(function*() {
           for (const resume of told) resume()
         }
       }),
+    grantsOf: (nodeId) =>
+      Effect.suspend(() => known === null ? Effect.fail(notRead()) : Effect.succeed(known.get(nodeId)?.grants ?? null)),
     untilEnded: (nodeId) =>
       Effect.callback((resume) => {
         if (known !== null && !known.has(nodeId)) return resume(Effect.void)

@@ -2,8 +2,10 @@
  * {@link Resources}: where things lie, asked of the slices that have them.
  *
  * Invariants
- * 1. Layouts and files are in groups by their ids; this release has none of either, so every one of them is unknown.
+ * 1. A channel of another node is a channel by the id that it has here; what is recorded of it lies in that channel.
+ * 2. Layouts and files are in groups by their ids; this release has none of either, so every one of them is unknown.
  */
+import { FederatedChannels } from "#actors/protocol/bff-federation.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { type Named, Resources } from "#actors/protocol/permission.ts"
 import { Recordings } from "#actors/protocol/record.ts"
@@ -37,7 +39,18 @@ const ids = <S extends Schema.Decoder<unknown>>(
   resources.flatMap((one) => one.kind === kind && Schema.is(schema)(one.id) ? [one.id as S["Type"]] : [])
 
 const make = Effect.gen(function*() {
-  const [cameras, recordings, replays] = yield* Effect.all([Cameras, Recordings, Replays])
+  const [cameras, federated, recordings, replays] = yield* Effect.all([
+    Cameras,
+    FederatedChannels,
+    Recordings,
+    Replays,
+  ])
+
+  /** Of another node, whose camera has no id here. */
+  const elsewhere = (channels: Effect.Effect<{ readonly id: ChannelId } | null, DependencyUnavailable>): Found =>
+    Effect.map(channels, (found) => found === null ? null : [channel(found.id)])
+  const orElsewhere = (found: ReadonlyArray<ResourceRef> | null, other: () => Found): Found =>
+    found === null ? other() : Effect.succeed(found)
 
   const place = (of: Parameters<typeof cameras.placeOf>[0]): Found =>
     Effect.map(
@@ -45,7 +58,10 @@ const make = Effect.gen(function*() {
       (found) => found === null ? null : [channel(found.channelId), camera(found.cameraId)],
     )
   const byToken = (token: RecordingToken): Found =>
-    recordings.byToken(token).pipe(Effect.map(ofRecording), Effect.catchTag("RecordingNotFound", nothing))
+    recordings.byToken(token).pipe(
+      Effect.map(ofRecording),
+      Effect.catchTag("RecordingNotFound", () => elsewhere(federated.byToken(token))),
+    )
 
   const containing = ({ id, kind }: Named): Found => {
     switch (kind) {
@@ -57,7 +73,15 @@ const make = Effect.gen(function*() {
             Effect.map(cameras.missing([cameraId], []), (missing) => missing.size > 0 ? null : [camera(cameraId)]),
         )
       case "channel":
-        return told(ChannelId, id, (channelId) => place({ channelId }))
+        return told(
+          ChannelId,
+          id,
+          (channelId) =>
+            Effect.flatMap(
+              place({ channelId }),
+              (found) => orElsewhere(found, () => elsewhere(federated.get(channelId))),
+            ),
+        )
       case "stream":
         return told(StreamId, id, (streamId) => place({ streamId }))
       case "recording":
@@ -104,6 +128,8 @@ const make = Effect.gen(function*() {
         ...(yield* cameras.missing(known.camera, known.channel)),
         ...(yield* recordings.missing(known.recording)),
       ])
+      const elsewhereToo = yield* federated.missing(known.channel.filter((id) => missing.has(resourceKey(channel(id)))))
+      for (const id of known.channel) if (!elsewhereToo.has(id)) missing.delete(resourceKey(channel(id)))
       const there: Record<string, ReadonlyArray<string>> = known
       return resources.filter((one) => missing.has(resourceKey(one)) || there[one.kind]?.includes(one.id) !== true)
     }),

@@ -10,6 +10,7 @@
  * 4. A session goes with the sign-in that it was opened in: at once where this node knows that it ended, and within
  *    {@link freshMs} of any later look where it did not hear of it.
  */
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { Sessions } from "#actors/protocol/auth-users.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
@@ -19,12 +20,13 @@ import { Ownership } from "#cluster/ownership.ts"
 import { atMost } from "#cluster/patience.ts"
 import type { EpochMs, RecordingToken, ReplaySessionId } from "#schema/common.ts"
 import { entityId } from "#schema/ownership.ts"
-import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import {
   FootageNotFound,
   keyPictureSpeed,
+  makingPeer,
   type ReplayConfig,
+  type ReplayMaker,
   type ReplaySession,
   ReplaySessionEnded,
   ReplaySessionNotFound,
@@ -42,6 +44,8 @@ const lookLimit = Duration.millis(500)
 const rememberedSessions = 4_096
 /** Ended sessions are remembered for a day, so that players hear 410 and not 404. */
 const keepEndedMs = 86_400_000
+/** A paired node asks for many people. */
+const sessionsPerPeer = 1_000
 const pruneEvery = Duration.hours(1)
 /** A little longer than the entity's own limit, so that its answer is heard. */
 const sendLimit = Duration.seconds(6)
@@ -108,7 +112,7 @@ const makeOpen = Effect.gen(function*() {
   const ownership = yield* Ownership
   const clientOf = yield* ReplaySessionActor.client
 
-  return Effect.fnUntraced(function*(who: UserPrincipal, request: ReplayUriRequest) {
+  return Effect.fnUntraced(function*(who: ReplayMaker, request: ReplayUriRequest) {
     const nowMs = yield* Clock.currentTimeMillis
     const config = yield* store.config()
     yield* checked(request, config, nowMs)
@@ -131,7 +135,8 @@ const makeOpen = Effect.gen(function*() {
       createdAt: nowMs,
       expiresAt: nowMs + config.sessionSeconds * 1000,
     }
-    yield* within(clientOf(entityId(ownership.slot, session.digest)).Open({ session, keep: config.sessionsPerUser }))
+    const keep = makingPeer(who.sessionId) === null ? config.sessionsPerUser : sessionsPerPeer
+    yield* within(clientOf(entityId(ownership.slot, session.digest)).Open({ session, keep }))
     const row = { ...session, slot: ownership.slot, nodeId: ownership.nodeId, revokedAt: null }
     return { row, session: sessionOf(id, row, nowMs) }
   })
@@ -174,12 +179,18 @@ const make = Effect.gen(function*() {
   const open = yield* makeOpen
   const tokens = yield* AccessTokens
   const sessions = yield* Sessions
+  const peers = yield* PeerTokens
   const memory = makeMemory()
 
-  /** As the tables say it: revoked, too, where the sign-in that it was opened in is over. */
+  const isLive = (loginSessionId: string) => {
+    const peer = makingPeer(loginSessionId)
+    return peer === null ? sessions.isLive(loginSessionId) : Effect.map(peers.grantsOf(peer), (held) => held !== null)
+  }
+
+  /** As the tables say it: revoked, too, where the sign-in, or the pairing, that it was opened in is over. */
   const read = Effect.fnUntraced(function*(digest: string, nowMs: EpochMs) {
     const row = yield* store.get(digest)
-    if (row === null || row.revokedAt !== null || (yield* sessions.isLive(row.loginSessionId))) return row
+    if (row === null || row.revokedAt !== null || (yield* isLive(row.loginSessionId))) return row
     return { ...row, revokedAt: nowMs }
   })
 
@@ -245,6 +256,6 @@ const make = Effect.gen(function*() {
 export const layer: Layer.Layer<
   Replays,
   never,
-  ReplayStore | Recordings | Ownership | Sharding.Sharding | AccessTokens | Sessions
+  ReplayStore | Recordings | Ownership | Sharding.Sharding | AccessTokens | PeerTokens | Sessions
 > = Layer
   .effect(Replays, make)

@@ -55,6 +55,8 @@ export class PeerTokens extends Context.Service<PeerTokens, {
   ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly expiresAtMs: EpochMs }>
   /** All of them; what was known before is forgotten. */
   readonly trust: (peers: ReadonlyArray<TrustedPeer>) => Effect.Effect<void>
+  /** What a node holds now, for what was opened in its name and goes on; null: it is neither a member nor a peer. */
+  readonly grantsOf: (nodeId: NodeId) => Effect.Effect<ReadonlyArray<Grant> | null, DependencyUnavailable>
   /** Returns when the node is neither a member nor a peer any more. */
   readonly untilEnded: (nodeId: NodeId) => Effect.Effect<void>
 }>()("nightjar/actors/PeerTokens") {}

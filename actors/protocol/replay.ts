@@ -8,7 +8,6 @@
  */
 import { EpochMs, RecordingId, RecordingToken, type ReplaySessionId, UserId } from "#schema/common.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
-import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable, type InvalidInput, type VersionConflict } from "#schema/problem.ts"
 import type { RecordingNotFound } from "#schema/record-config.ts"
 import type {
@@ -16,6 +15,7 @@ import type {
   ReplayConfig,
   ReplayConfigUpdate,
   ReplayInfo,
+  ReplayMaker,
   ReplaySession,
   ReplaySessionEnded,
   ReplaySessionNotFound,
@@ -75,7 +75,7 @@ type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 export class Replays extends Context.Service<Replays, {
   /** The caller's permission to replay has been checked; the session is bound to the caller. */
   readonly open: (
-    who: UserPrincipal,
+    who: ReplayMaker,
     request: ReplayUriRequest,
   ) => Answer<ReplaySession, RecordingNotFound | FootageNotFound | InvalidInput>
   /** Also of a session that has ended, for a day. */

@@ -11,6 +11,7 @@ import { NetworkGroup } from "./auth-network.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
+import { BffFederationGroup } from "./bff-federation.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
@@ -26,6 +27,7 @@ import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { ClusterMemberGroup } from "./federation-member.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
+import { FederationRelayGroup } from "./federation-relay.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
@@ -68,6 +70,8 @@ const groups = nightjar
   .add(NotificationGroup)
   .add(SearchEventGroup)
   .add(RecordBackGroup)
+  .add(BffFederationGroup)
+  .add(FederationRelayGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

@@ -55,7 +55,9 @@ const onCameras = [
     query: { ...pageQuery, driver: Schema.optionalKey(DriverKind), enabled: Schema.optionalKey(Flag) },
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List all cameras", "By position.")),
+  }).annotateMerge(access("camera:read", { on: "handler", orPeer: true })).annotateMerge(
+    doc("List all cameras", "By position."),
+  ),
   HttpApiEndpoint.post("addCamera", `${base}/cameras`, {
     headers: idempotencyKey,
     payload: CameraCreate,
@@ -79,7 +81,7 @@ const onCameras = [
     },
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: "handler", orPeer: true })).annotateMerge(
     doc(
       "Search cameras",
       "`q`: words that must all be found, each as a part of the name, the description, an address, the maker, the model, the serial " +
@@ -91,7 +93,7 @@ const onCameras = [
     query: pageQuery,
     success: Cameras,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List cameras by status")),
+  }).annotateMerge(access("camera:read", { on: "handler", orPeer: true })).annotateMerge(doc("List cameras by status")),
   HttpApiEndpoint.put("reorderCameras", `${base}/cameras/reorder`, {
     payload: Schema.Struct({ ids: Schema.Array(CameraId).check(Schema.isMinLength(1), Schema.isMaxLength(10_000)) }),
     success: Cameras,
@@ -106,14 +108,14 @@ const onCamera = [
     params: cameraParams,
     success: versioned(Camera),
     error: problems(CameraNotFound),
-  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("Get a camera")),
+  }).annotateMerge(access("camera:read", { on: "handler", orPeer: true })).annotateMerge(doc("Get a camera")),
   HttpApiEndpoint.put("updateCamera", `${base}/cameras/:id`, {
     params: cameraParams,
     headers: ifMatch,
     payload: CameraUpdate,
     success: versioned(Camera),
     error: problems(CameraNotFound, VersionConflict, InvalidInput, OtherDevice, ...deviceErrors),
-  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" }, orPeer: true })).annotateMerge(
     doc(
       "Update a camera",
       "Replaces; but tags, a user name or a password that are left out stay, and `null` removes the latter two. Channels and " +
@@ -134,14 +136,16 @@ const onCamera = [
     params: cameraParams,
     success: Channels,
     error: problems(CameraNotFound),
-  }).annotateMerge(access("camera:read", { on: "handler" })).annotateMerge(doc("List camera channels")),
+  }).annotateMerge(access("camera:read", { on: "handler", orPeer: true })).annotateMerge(doc("List camera channels")),
   HttpApiEndpoint.post("addChannel", `${base}/cameras/:id/channels`, {
     params: cameraParams,
     headers: idempotencyKey,
     payload: ChannelCreate,
     success: created(Channel),
     error: problems(CameraNotFound, ChannelsExhausted, InvalidInput, LicenseRestricted, VersionConflict),
-  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(doc("Add a channel")),
+  }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" }, orPeer: true })).annotateMerge(
+    doc("Add a channel"),
+  ),
 ] as const
 
 const onChannel = [
@@ -149,7 +153,7 @@ const onChannel = [
     params: channelParams,
     success: versioned(Channel),
     error: problems(ChannelNotFound),
-  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" }, orPeer: true })).annotateMerge(
     doc("Get a channel"),
   ),
   HttpApiEndpoint.put("updateChannel", `${base}/channels/:channel_id`, {
@@ -158,17 +162,15 @@ const onChannel = [
     payload: ChannelUpdate,
     success: versioned(Channel),
     error: problems(ChannelNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
-    doc("Update a channel", "Replaces name and activity."),
-  ),
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
+    .annotateMerge(doc("Update a channel", "Replaces name and activity.")),
   HttpApiEndpoint.delete("deleteChannel", `${base}/channels/:channel_id`, {
     params: channelParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(ChannelNotFound, VersionConflict, StillRecorded),
-  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
-    doc("Delete a channel", "409 `still_recorded` while it is recorded."),
-  ),
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
+    .annotateMerge(doc("Delete a channel", "409 `still_recorded` while it is recorded.")),
   HttpApiEndpoint.post("toggleChannel", `${base}/channels/:channel_id/toggle`, {
     params: channelParams,
     headers: { ...ifMatch, ...idempotencyKey },
@@ -185,7 +187,7 @@ const onChannel = [
     params: channelParams,
     success: Streams,
     error: problems(ChannelNotFound),
-  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: { kind: "channel", param: "channel_id" }, orPeer: true })).annotateMerge(
     doc("List channel streams"),
   ),
   HttpApiEndpoint.post("addStream", `${base}/channels/:channel_id/streams`, {
@@ -194,13 +196,14 @@ const onChannel = [
     payload: StreamCreate,
     success: created(CameraStream),
     error: problems(ChannelNotFound, InvalidInput, StreamExists, VersionConflict),
-  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
-    doc(
-      "Add a stream",
-      "One stream a role. One that is `onDemand` is connected while somebody watches, or it is recorded, and `idle` otherwise: sub " +
-        "streams unless said otherwise.",
+  }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
+    .annotateMerge(
+      doc(
+        "Add a stream",
+        "One stream a role. One that is `onDemand` is connected while somebody watches, or it is recorded, and `idle` otherwise: sub " +
+          "streams unless said otherwise.",
+      ),
     ),
-  ),
 ] as const
 
 const mediaPathDoc =
@@ -216,7 +219,7 @@ const onStream = [
     params: streamParams,
     success: versioned(CameraStream),
     error: problems(StreamNotFound),
-  }).annotateMerge(access("camera:read", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
+  }).annotateMerge(access("camera:read", { on: { kind: "stream", param: "stream_id" }, orPeer: true })).annotateMerge(
     doc("Get a stream", "`codec`, `width` and `height` are null until the stream was seen."),
   ),
   HttpApiEndpoint.put("updateStream", `${base}/streams/:stream_id`, {
@@ -225,7 +228,7 @@ const onStream = [
     payload: StreamUpdate,
     success: versioned(CameraStream),
     error: problems(InvalidInput, StreamNotFound, VersionConflict),
-  }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
+  }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" }, orPeer: true })).annotateMerge(
     doc("Update a stream", "Replaces; but a user name or password that is left out stays, and `null` removes it."),
   ),
   HttpApiEndpoint.delete("deleteStream", `${base}/streams/:stream_id`, {

@@ -18,8 +18,9 @@ interface Parameter {
 type Operation = Record<string, unknown> & { parameters?: Array<Parameter> }
 type Paths = Record<string, Record<string, Operation>>
 
-/** `/a/:b` to `/a/{b}`; a trailing `*` becomes the `{path}` of the contract's table. */
-export const openApiPath = (path: string): string => path.replace(/:(\w+)/g, "{$1}").replace(/\*$/, "{path}")
+/** `/a/:b` to `/a/{b}`; a trailing `*` becomes what the contract's table calls it: `{proxyPath}` under the bff, `{path}` elsewhere. */
+export const openApiPath = (path: string): string =>
+  path.replace(/:(\w+)/g, "{$1}").replace(/\*$/, path.startsWith("/bff/") ? "{proxyPath}" : "{path}")
 
 /** Numbers in a query travel as text, which the derived schema says by a pattern; people and generators want the number. */
 const readable = (parameter: Parameter): Parameter => {

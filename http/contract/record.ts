@@ -52,7 +52,7 @@ const onRecordings = [
     },
     success: Recordings,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("recording:read", { on: "handler" })).annotateMerge(
+  }).annotateMerge(access("recording:read", { on: "handler", orPeer: true })).annotateMerge(
     doc("List all recordings", "In the order they were created."),
   ),
   HttpApiEndpoint.post("createRecording", `${base}/recordings`, {
@@ -60,7 +60,7 @@ const onRecordings = [
     payload: RecordingCreate,
     success: created(Recording),
     error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound, LicenseRestricted),
-  }).annotateMerge(access("recording:write", { on: "handler" })).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: "handler", orPeer: true })).annotateMerge(
     doc(
       "Create a recording",
       "One a channel and role. `mode` is `continuous`; `event` and `schedule` are answered with 501 " +
@@ -72,7 +72,9 @@ const onRecordings = [
     query: pageQuery,
     success: Recordings,
     error: problems(InvalidCursor),
-  }).annotateMerge(access("recording:read", { on: "handler" })).annotateMerge(doc("List recordings by channel id")),
+  }).annotateMerge(access("recording:read", { on: "handler", orPeer: true })).annotateMerge(
+    doc("List recordings by channel id"),
+  ),
 ] as const
 
 const onRecording = [
@@ -80,7 +82,7 @@ const onRecording = [
     params,
     success: versioned(Recording),
     error: problems(RecordingNotFound),
-  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" } })).annotateMerge(
+  }).annotateMerge(access("recording:read", { on: { kind: "recording", param: "id" }, orPeer: true })).annotateMerge(
     doc("Get a recording"),
   ),
   HttpApiEndpoint.put("updateRecording", `${base}/recordings/:id`, {
@@ -89,7 +91,7 @@ const onRecording = [
     payload: RecordingUpdate,
     success: versioned(Recording),
     error: problems(RecordingNotFound, RecordingModeUnsupported, VersionConflict),
-  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" }, orPeer: true })).annotateMerge(
     doc("Update a recording", "Replaces; what is left out goes back to its default. Channel and role stay."),
   ),
   HttpApiEndpoint.delete("deleteRecording", `${base}/recordings/:id`, {
@@ -97,7 +99,7 @@ const onRecording = [
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
     error: problems(RecordingNotFound, VersionConflict),
-  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
+  }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" }, orPeer: true })).annotateMerge(
     doc(
       "Delete a recording",
       "Deletes its footage too: from now on nothing of it is found, and the files go within a minute, through any restart. To " +

@@ -58,13 +58,14 @@ const sessions = [
     payload: ReplayUriRequest,
     success: created(ReplayUri),
     error: problems(RecordingNotFound, FootageNotFound, InvalidInput),
-  }).annotateMerge(access("recording:replay", { on: "handler" })).annotateMerge(audited("view")).annotateMerge(
-    doc(
-      "Create a replay URI",
-      "Opens a session over an interval. Without `end`, or with one in the future, its playlist grows with the recording. From " +
-        "speed 4 on it lists key pictures only.",
+  }).annotateMerge(access("recording:replay", { on: "handler", orPeer: true })).annotateMerge(audited("view"))
+    .annotateMerge(
+      doc(
+        "Create a replay URI",
+        "Opens a session over an interval. Without `end`, or with one in the future, its playlist grows with the recording. From " +
+          "speed 4 on it lists key pictures only.",
+      ),
     ),
-  ),
   HttpApiEndpoint.get("info", "/replay/api/v1/replay/info/:recordingToken", {
     params: { recordingToken: RecordingToken },
     success: ReplayInfo,

@@ -36,7 +36,9 @@ export class SearchGroup extends HttpApiGroup.make("search")
       query: interval,
       success: Timeline,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+    }).annotateMerge(
+      access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" }, orPeer: true }),
+    )
       .annotateMerge(
         doc(
           "Get the timeline",
@@ -48,7 +50,9 @@ export class SearchGroup extends HttpApiGroup.make("search")
       query: { ...interval, pixels: Pixels.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))) },
       success: TimelineRange,
       error: problems(RecordingNotFound, InvalidInput),
-    }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+    }).annotateMerge(
+      access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" }, orPeer: true }),
+    )
       .annotateMerge(
         doc(
           "Get the timeline for a viewport range",

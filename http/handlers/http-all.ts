@@ -5,6 +5,7 @@ import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
+import { BffFederationHandlers } from "./bff-federation.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
@@ -19,6 +20,7 @@ import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
 import { ClusterMemberHandlers } from "./federation-member.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
+import { FederationRelayHandlers } from "./federation-relay.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
@@ -60,4 +62,6 @@ export const AllHandlers = Layer.mergeAll(
   NotificationHandlers,
   SearchEventHandlers,
   RecordBackHandlers,
+  BffFederationHandlers,
+  FederationRelayHandlers,
 )

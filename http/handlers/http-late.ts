@@ -9,6 +9,7 @@ import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
+import { Federated, FederatedChannels } from "#actors/protocol/bff-federation.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { CameraJobs } from "#actors/protocol/camera-job.ts"
@@ -63,6 +64,8 @@ export const LateServices = Layer.mergeAll(
   lateLayer(RecordBackHome),
   lateLayer(RecordBackJobs),
   lateLayer(ClusterMembers),
+  lateLayer(FederatedChannels),
+  lateLayer(Federated),
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),

@@ -7,6 +7,7 @@
  * 2. Nothing is asked of the database for roles that are not narrowed; for others it is one row by its key.
  * 3. What goes on in somebody's name (a replay session, whose URL needs no token) ends with his permission.
  */
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { type Named, Resources } from "#actors/protocol/permission.ts"
 import type { ReplayGrant } from "#actors/protocol/replay.ts"
@@ -22,7 +23,7 @@ import {
 } from "#schema/permission.ts"
 import { type DependencyUnavailable, Forbidden } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
-import { ReplaySessionEnded, ReplaySessionNotFound } from "#schema/replay.ts"
+import { makingPeer, ReplaySessionEnded, ReplaySessionNotFound } from "#schema/replay.ts"
 import { Effect, Option } from "effect"
 import { HttpRouter } from "effect/http"
 import { type AccessAnnotation, type ConcernedKind, CurrentPrincipal } from "../contract/access.ts"
@@ -94,6 +95,7 @@ const rememberedPlaces = 4_096
 /** Whether the maker of a replay session may still replay what it shows; `ReplaySessionEnded` otherwise. */
 export const makeSessionGuard = Effect.gen(function*() {
   const tokens = yield* AccessTokens
+  const peers = yield* PeerTokens
   const resources = yield* Resources
   const places = new Map<string, ReadonlyArray<ResourceRef>>()
 
@@ -109,7 +111,8 @@ export const makeSessionGuard = Effect.gen(function*() {
   })
 
   return Effect.fnUntraced(function*({ loginSessionId, recordingId, userId }: ReplayGrant) {
-    const grants = yield* tokens.grantsOf(userId)
+    const peer = makingPeer(loginSessionId)
+    const grants = peer === null ? yield* tokens.grantsOf(userId) : (yield* peers.grantsOf(peer)) ?? []
     if (grants === null) return
     const maker: Principal = { kind: "user", userId, username: "", sessionId: loginSessionId, grants }
     if (unnarrowed(maker, "recording:replay")) return

@@ -1,4 +1,5 @@
 /** Handlers of the replay group: sessions from {@link Replays}, playlists and media from the door to HLS. */
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplayGrant, Replays } from "#actors/protocol/replay.ts"
@@ -7,9 +8,10 @@ import type { StorageError } from "#media/storage.ts"
 import type { Interval } from "#schema/common.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
+import { makingPeer, peerMaker } from "#schema/replay.ts"
 import { Clock, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { currentUser } from "../contract/access.ts"
+import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
 import { auditDetail, auditResource } from "./http-audit.ts"
@@ -36,6 +38,11 @@ const diskTrouble = (error: StorageError) =>
     ),
   )
 
+const maker = Effect.gen(function*() {
+  const principal = yield* CurrentPrincipal
+  return principal.kind === "peer" ? peerMaker(principal.nodeId) : yield* currentUser
+})
+
 export const ReplayHandlers = HttpApiBuilder.group(
   nightjar.add(ReplayGroup),
   "replay",
@@ -45,6 +52,11 @@ export const ReplayHandlers = HttpApiBuilder.group(
     const hls = yield* Hls
     const guard = yield* makeGuard
     const tokens = yield* AccessTokens
+    const peers = yield* PeerTokens
+    const untilEnded = ({ loginSessionId }: ReplayGrant) => {
+      const peer = makingPeer(loginSessionId)
+      return peer === null ? tokens.untilEnded(loginSessionId) : peers.untilEnded(peer)
+    }
 
     const stillAllowed = yield* makeSessionGuard
 
@@ -62,7 +74,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
           const at = (ms: number) => new Date(ms).toISOString()
           yield* auditDetail({ start: at(start), end: end === undefined ? null : at(end), speed: speed ?? 1 })
           yield* guard("recording:replay", { kind: "recordingToken", id }, () => new RecordingNotFound({ id }))
-          const { expiresAt, sessionId, uri } = yield* replays.open(yield* currentUser, payload)
+          const { expiresAt, sessionId, uri } = yield* replays.open(yield* maker, payload)
           return createdAt(`/replay/api/v1/replay/session/${sessionId}`, { sessionId, uri, expiresAt })
         }))
       .handle("info", ({ params }) => replays.info(params.recordingToken))
@@ -95,7 +107,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
         Effect.gen(function*() {
           const grant = yield* grantOf(params.sessionId)
           const found = yield* hls.resource(sourceOf(grant), params.filename)
-          if (found.kind === "media") return yield* sendMedia(found, tokens.untilEnded(grant.loginSessionId))
+          if (found.kind === "media") return yield* sendMedia(found, untilEnded(grant))
           return sendText(found.render(yield* gaps(grant, found.interval)))
         }).pipe(Effect.catchTag("StorageError", diskTrouble)))
   }),

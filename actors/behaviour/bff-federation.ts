@@ -1,0 +1,47 @@
+/**
+ * The service `Federated`: what other nodes show through this one, put together.
+ *
+ * Invariants
+ * 1. An answer that other nodes contribute to comes within their time limit, and names each of them.
+ */
+import { Federated } from "#actors/protocol/bff-federation.ts"
+import type { FederatedTimeline } from "#schema/bff-federation.ts"
+import { InvalidInput } from "#schema/problem.ts"
+import { Effect, Layer } from "effect"
+import { ChannelMapping } from "./bff-mapping.ts"
+import { makeReplay } from "./bff-replay.ts"
+import { clip } from "./search-timeline.ts"
+
+/** As long as this node's own timelines are. */
+const longestIntervalMs = 400 * 86_400_000
+
+export const layer = Layer.effect(
+  Federated,
+  Effect.gen(function*() {
+    const mapping = yield* ChannelMapping
+    const { gather, open, playlist, relay } = yield* makeReplay
+    return Federated.of({
+      offered: mapping.offered,
+      remap: mapping.remap,
+      timeline: Effect.fn("Federated.timeline")(function*(token, { end, start }, who) {
+        if (end <= start) return yield* InvalidInput.at("/query/end", "must lie after the start")
+        if (end - start > longestIntervalMs) {
+          return yield* InvalidInput.at("/query/end", "must lie at most 400 days after")
+        }
+        const { gaps, partial, sources, spans } = yield* gather(token, { start, end }, who.username)
+        return {
+          recordingToken: token,
+          start,
+          end,
+          spans: clip(spans, { start, end }).map(({ holder, ...span }) => ({ ...span, holderNodeId: holder })),
+          gaps: clip(gaps, { start, end }),
+          partial,
+          sources,
+        } satisfies FederatedTimeline
+      }),
+      open,
+      playlist,
+      relay,
+    })
+  }),
+)

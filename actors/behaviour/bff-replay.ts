@@ -1,0 +1,243 @@
+/**
+ * Replay over the nodes that hold a recording: a session here for each stretch that one node can show, sewn together.
+ *
+ * Invariants
+ * 1. A session is bound to its maker: it ends with the sign-in, with the permission, and after its time. What a paired node shows of it
+ *    is besides judged by that node.
+ * 2. Sessions are in memory, {@link mostSessions} at most, the oldest leaves first; a restart of this node ends them, and a player asks
+ *    anew.
+ * 3. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
+ *    was shown of the node before stays as it was.
+ */
+import { AccessTokens } from "#actors/protocol/auth.ts"
+import type { Federated } from "#actors/protocol/bff-federation.ts"
+import { Resources } from "#actors/protocol/permission.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
+import { joinMaster, joinMedia, type NoPlaylist } from "#media/hls-seam.ts"
+import { type FederatedReplay, FederatedSessionId, type FederatedSource } from "#schema/bff-federation.ts"
+import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
+import { PeerRefused } from "#schema/federation.ts"
+import { decide, type ResourceRef, unnarrowed, type UserPrincipal } from "#schema/permission.ts"
+import { InvalidInput } from "#schema/problem.ts"
+import {
+  FootageNotFound,
+  ReplayFileNotFound,
+  ReplaySessionEnded,
+  ReplaySessionNotFound,
+  type ReplayUriRequest,
+} from "#schema/replay.ts"
+import { Clock, Effect, Result } from "effect"
+import { createHash, randomBytes } from "node:crypto"
+import { makeHolders, type PlaylistName } from "./bff-holders.ts"
+import { makeSources } from "./bff-sources.ts"
+import { stretchesOf } from "./bff-timeline.ts"
+
+/** About 20 KiB each with the playlists of a day. */
+const mostSessions = 512
+const sessionMs = 6 * 3_600_000
+/** Changes of the node within one session. */
+const mostParts = 64
+/** How often a session without an end looks whether another node goes on. */
+const lookEveryMs = 5_000
+/** Footage that comes later may have longer segments than what is there: groups of pictures rarely last longer. */
+const growingTargetSeconds = 12
+
+export const basePath = "/federation/api/v1/federation-replay/hls"
+
+/** What one node shows of a session. */
+export interface Part {
+  readonly holder: NodeId
+  readonly sessionId: ReplaySessionId
+  /** The newest playlists that came from the holder. */
+  readonly texts: Map<PlaylistName, string>
+  /** Another node has gone on: these playlists do not change any more. */
+  closed: boolean
+}
+
+interface Session {
+  readonly id: FederatedSessionId
+  readonly token: RecordingToken
+  readonly who: UserPrincipal
+  readonly request: ReplayUriRequest
+  readonly place: ReadonlyArray<ResourceRef> | null
+  readonly expiresAt: EpochMs
+  readonly parts: Array<Part>
+  /** Footage up to here was looked for. */
+  seenTo: EpochMs
+  lookedAt: EpochMs
+}
+
+const grows = ({ request }: Session) => request.end === undefined
+
+const makeShelf = () => {
+  const sessions = new Map<FederatedSessionId, Session>()
+  return {
+    get: (id: FederatedSessionId) => sessions.get(id) ?? null,
+    put: (session: Session) => {
+      sessions.set(session.id, session)
+      const [oldest] = sessions.keys()
+      if (sessions.size > mostSessions && oldest !== undefined) sessions.delete(oldest)
+    },
+    drop: (id: FederatedSessionId) => {
+      sessions.delete(id)
+    },
+  }
+}
+
+/** A text of another node that is no playlist. */
+const unusable = (holder: NodeId) => ({ reason }: NoPlaylist) =>
+  new PeerRefused({ nodeId: holder, status: 200, code: "bad_answer", detail: `its playlist cannot be used: ${reason}` })
+
+export const makeReplay = Effect.gen(function*() {
+  const [tokens, resources, identity] = yield* Effect.all([AccessTokens, Resources, NodeIdentity])
+  const [gather, holders, shelf] = [yield* makeSources, yield* makeHolders, makeShelf()]
+
+  const plan = Effect.fnUntraced(function*(token: RecordingToken, within: Interval, who: UserPrincipal) {
+    const gathered = yield* gather(token, within, who.username)
+    return { ...gathered, stretches: stretchesOf(gathered.spans) }
+  })
+
+  /** Opens what is to be shown of each stretch; the last one grows where the session does. */
+  const openParts = (
+    stretches: ReadonlyArray<Interval & { readonly holder: NodeId }>,
+    { end, recordingToken, speed }: ReplayUriRequest,
+    who: UserPrincipal,
+  ) =>
+    Effect.forEach(stretches, ({ holder, ...stretch }, at) =>
+      Effect.map(
+        holders.open(holder, {
+          recordingToken,
+          start: stretch.start,
+          ...(at < stretches.length - 1 || end !== undefined ? { end: Math.min(stretch.end, end ?? stretch.end) } : {}),
+          ...(speed === undefined ? {} : { speed }),
+        }, who),
+        (sessionId): Part => ({ holder, sessionId, texts: new Map(), closed: false }),
+      ), { concurrency: 4 })
+
+  /** Its maker may still see it. */
+  const sessionOf = Effect.fnUntraced(function*(id: FederatedSessionId) {
+    const session = shelf.get(id)
+    if (session === null) return yield* new ReplaySessionNotFound()
+    if (session.expiresAt <= (yield* Clock.currentTimeMillis)) {
+      return yield* new ReplaySessionEnded({ state: "expired" })
+    }
+    const grants = yield* tokens.grantsOf(session.who.userId)
+    const maker: UserPrincipal = { ...session.who, grants: grants ?? session.who.grants }
+    const allowed = session.place === null ?
+      unnarrowed(maker, "recording:replay") :
+      decide(maker, "recording:replay", session.place).allowed
+    if (!allowed || (yield* tokens.hasEnded(session.who.sessionId))) {
+      shelf.drop(id)
+      return yield* new ReplaySessionEnded({ state: "revoked" })
+    }
+    return session
+  })
+
+  /** Another node may have gone on with the recording. A node that cannot be asked now is asked again. */
+  const follow = Effect.fnUntraced(function*(session: Session, nowMs: EpochMs) {
+    if (!grows(session) || nowMs < session.lookedAt + lookEveryMs || session.parts.length >= mostParts) return
+    session.lookedAt = nowMs
+    const { spans, stretches } = yield* plan(session.token, { start: session.seenTo, end: nowMs }, session.who)
+    const last = session.parts.at(-1)
+    const next = stretches.filter(({ end }) => end > session.seenTo)
+    session.seenTo = Math.max(session.seenTo, ...spans.map(({ end }) => end))
+    const others = next[0]?.holder === last?.holder ? next.slice(1) : next
+    if (others.length === 0) return
+    const parts = yield* openParts(others.slice(0, mostParts - session.parts.length), session.request, session.who)
+    if (last !== undefined) last.closed = true
+    session.parts.push(...parts)
+  })
+
+  const textOf = (part: Part, name: PlaylistName) => {
+    const known = part.texts.get(name) ?? null
+    if (part.closed && known !== null) return Effect.succeed(known)
+    return holders.playlist(part.holder, part.sessionId, name).pipe(
+      Effect.tap((text) => Effect.sync(() => text === null ? undefined : part.texts.set(name, text))),
+      // A node that is away keeps its place: what it has shown is shown on, and its segments come when it is back.
+      Effect.catchTag("PeerUnreachable", (error) => known === null ? Effect.fail(error) : Effect.succeed(known)),
+    )
+  }
+
+  const prefixOf = (session: Session, { holder, sessionId }: Part, at: number) =>
+    holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `../../${holder}/${session.id}/${at}-`
+
+  const open = Effect.fn("Federated.open")(function*(request: ReplayUriRequest, who: UserPrincipal) {
+    const nowMs = yield* Clock.currentTimeMillis
+    const { end, recordingToken: token, start } = request
+    const until = end ?? nowMs
+    if (until <= start) return yield* InvalidInput.at("/payload/end", "must lie after the start")
+    const { partial, sources, spans, stretches } = yield* plan(token, { start, end: until }, who)
+    if (stretches.length === 0) return yield* new FootageNotFound({ start, end: end ?? null })
+    if (stretches.length > mostParts) {
+      return yield* InvalidInput.at(
+        "/payload/end",
+        `the nodes change more than ${mostParts} times within; ask for less`,
+      )
+    }
+    const session: Session = {
+      id: FederatedSessionId.make(randomBytes(24).toString("base64url")),
+      token,
+      who,
+      request,
+      place: yield* resources.containing({ kind: "recordingToken", id: token }),
+      expiresAt: nowMs + sessionMs,
+      parts: yield* openParts(stretches, request, who),
+      seenTo: Math.max(start, ...spans.map((span) => span.end)),
+      lookedAt: nowMs,
+    }
+    shelf.put(session)
+    return {
+      sessionId: session.id,
+      uri: `${basePath}/${identity.nodeId}/${session.id}/master.m3u8`,
+      expiresAt: session.expiresAt,
+      partial,
+      sources: sources satisfies ReadonlyArray<FederatedSource>,
+    } satisfies FederatedReplay
+  })
+
+  const playlist = Effect.fn("Federated.playlist")(
+    function*(id: FederatedSessionId, nodeId: NodeId, name: PlaylistName) {
+      if (nodeId !== identity.nodeId) return yield* new ReplayFileNotFound({ filename: name })
+      const session = yield* sessionOf(id)
+      yield* follow(session, yield* Clock.currentTimeMillis).pipe(Effect.catch((error) =>
+        Effect.logDebug("Where a replay goes on could not be asked", { reason: error.message })
+      ))
+      const texts = yield* Effect.forEach(session.parts, (part, at) =>
+        Effect.map(textOf(part, name), (text) =>
+          text === null ? [] : [{ text, prefix: prefixOf(session, part, at) }]), { concurrency: 4 })
+      const { request: { end, start } } = session
+      if (
+        texts.every((some) =>
+          some.length === 0
+        )
+      ) {
+        return yield* new FootageNotFound({ start, end: end ?? null })
+      }
+      const holder = session.parts.find((part) =>
+        part.holder !== identity.nodeId
+      )?.holder ?? identity.nodeId
+      const joined = name === "master.m3u8" ?
+        joinMaster(texts.flat(), { playlist: "playlist.m3u8", subtitles: "subtitle-playlist.m3u8" }) :
+        Result.map(
+          joinMedia(texts.flat(), { grows: grows(session), targetSeconds: grows(session) ? growingTargetSeconds : 1 }),
+          ({ text }) => text,
+        )
+      const text = yield* Effect.mapError(Effect.fromResult(joined), unusable(holder))
+      return { text, etag: createHash("sha1").update(text).digest("base64url") }
+    },
+  )
+
+  const relay: Federated["Service"]["relay"] = Effect.fn("Federated.relay")(
+    function*(id, nodeId, { filename, headers }) {
+      const session = yield* sessionOf(id)
+      const named = /^(0|[1-9]\d?)-([A-Za-z0-9_-]+\.[A-Za-z0-9]+)$/.exec(filename)
+      const part = named === null ? undefined : session.parts[Number(named[1])]
+      if (named === null || part === undefined || part.holder !== nodeId || nodeId === identity.nodeId) {
+        return yield* new ReplayFileNotFound({ filename })
+      }
+      return yield* holders.file(nodeId, part.sessionId, named[2] ?? "", headers)
+    },
+  )
+
+  return { gather, open, playlist, relay }
+})

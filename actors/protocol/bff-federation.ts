@@ -1,0 +1,103 @@
+/**
+ * What other nodes show through this one.
+ *
+ * Invariants
+ * 1. {@link FederatedChannels} is answered from the database of this node; {@link Federated} asks the others, all at once and each
+ *    within its time, so that a slow one costs no more than that.
+ */
+import type {
+  FederatedChannel,
+  FederatedReplay,
+  FederatedSessionId,
+  FederatedTimeline,
+  OfferedChannel,
+  RemapReport,
+} from "#schema/bff-federation.ts"
+import type { ChannelId, Interval, NodeId, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
+import type { NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
+import type { Principal, Reach, UserPrincipal } from "#schema/permission.ts"
+import type { DependencyUnavailable, InvalidCursor, InvalidInput } from "#schema/problem.ts"
+import type { RecordingNotFound } from "#schema/record-config.ts"
+import type {
+  FootageNotFound,
+  ReplayFileNotFound,
+  ReplaySessionEnded,
+  ReplaySessionNotFound,
+  ReplayUriRequest,
+} from "#schema/replay.ts"
+import { Context, type Effect, type Scope, type Stream } from "effect"
+
+type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
+
+export class FederatedChannels extends Context.Service<FederatedChannels, {
+  /** By id; what lies within `within`. */
+  readonly list: (
+    nodeId: NodeId | null,
+    page: PageRequest,
+    within: Reach,
+  ) => Answer<PageOf<FederatedChannel>, InvalidCursor>
+  readonly get: (id: ChannelId) => Answer<FederatedChannel | null>
+  /** The channel of another node whose footage has this token. */
+  readonly byToken: (token: RecordingToken) => Answer<FederatedChannel | null>
+  /** The channels of a node that its camera or channel of this id is, or has. */
+  readonly ofSubject: (nodeId: NodeId, remoteId: string) => Answer<ReadonlyArray<FederatedChannel>>
+  /** Of these, those that are not channels of other nodes. */
+  readonly missing: (ids: ReadonlyArray<ChannelId>) => Answer<ReadonlySet<string>>
+}>()("nightjar/actors/FederatedChannels") {}
+
+/** Bytes of a file that another node has, on their way. */
+export interface RelayedMedia {
+  readonly status: number
+  /** What the other node says of the body: length, range, type, validators. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Stream.Stream<Uint8Array, PeerUnreachable>
+}
+
+/** What a player asks a session for, and how. */
+export interface RelayRequest {
+  readonly filename: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+type OfSession<A, E = never> = Answer<A, E | ReplaySessionNotFound | ReplaySessionEnded>
+
+export class Federated extends Context.Service<Federated, {
+  /** What this node shows to whoever asks. */
+  readonly offered: (to: Principal) => Answer<ReadonlyArray<OfferedChannel>>
+  /** Asks the node for its channels and brings the mapping in line. */
+  readonly remap: (
+    nodeId: NodeId,
+    onBehalfOf: string,
+  ) => Answer<RemapReport, NodeNotFound | PeerUnreachable | PeerRefused>
+  /** All that this node and the paired ones hold. `RecordingNotFound`: all have answered, and none knows it. */
+  readonly timeline: (
+    token: RecordingToken,
+    interval: Interval,
+    who: UserPrincipal,
+  ) => Answer<FederatedTimeline, RecordingNotFound | InvalidInput>
+  /** A session over whatever nodes hold the footage. */
+  readonly open: (
+    request: ReplayUriRequest,
+    who: UserPrincipal,
+  ) => Answer<FederatedReplay, RecordingNotFound | FootageNotFound | InvalidInput | PeerUnreachable | PeerRefused>
+  /** A playlist of a session, sewn from those of the nodes; under the id of this node. */
+  readonly playlist: (
+    id: FederatedSessionId,
+    nodeId: NodeId,
+    name: "master.m3u8" | "playlist.m3u8" | "subtitle-playlist.m3u8",
+  ) => OfSession<
+    { readonly text: string; readonly etag: string },
+    ReplayFileNotFound | FootageNotFound | PeerUnreachable | PeerRefused
+  >
+  /** A file of the session from the node that has it. */
+  readonly relay: (id: FederatedSessionId, nodeId: NodeId, request: RelayRequest) => Effect.Effect<
+    RelayedMedia,
+    | ReplaySessionNotFound
+    | ReplaySessionEnded
+    | ReplayFileNotFound
+    | PeerUnreachable
+    | PeerRefused
+    | DependencyUnavailable,
+    Scope.Scope
+  >
+}>()("nightjar/actors/Federated") {}
