@@ -139,6 +139,9 @@ const reasonOf = (error: Error & { readonly code?: string }): string => {
 }
 const failed = (error: unknown) => new LinkFailed({ detail: error instanceof Error ? reasonOf(error) : "it failed" })
 
+/** Brackets of an IPv6 address belong to the URL, not to the address. */
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
+
 const flat = (headers: IncomingMessage["headers"]): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
@@ -187,8 +190,7 @@ const send = (url: URL, agent: Agent, asked: LinkRequest): Effect.Effect<Incomin
         try: () =>
           (url.protocol === "https:" ? httpsRequest : httpRequest)({
             agent,
-            // Brackets of an IPv6 address belong to the URL, not to the address.
-            host: url.hostname.replace(/^\[|\]$/g, ""),
+            host: hostOf(url),
             port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : url.port,
             method: asked.method,
             path: asked.path,
@@ -230,7 +232,7 @@ export const openLink = (destination: Destination): Effect.Effect<Link, LinkFail
     if (url.protocol === "https:" && tlsPin === null) {
       return yield* new LinkFailed({ detail: "its TLS key is not known" })
     }
-    if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, "")) && url.hostname !== "localhost") {
+    if (url.protocol === "http:" && !isLoopback(hostOf(url)) && url.hostname !== "localhost") {
       return yield* new LinkFailed({ detail: "it serves clear text, which is for loopback addresses only" })
     }
     const options: AgentOptions = {
@@ -273,6 +275,29 @@ export const openLink = (destination: Destination): Effect.Effect<Link, LinkFail
       }),
     }
   })
+
+/** The TLS key that answers at an address now; null where it serves clear text. Proves nothing: people compare it. */
+export const learnTlsPin = (address: string): Effect.Effect<string | null, LinkFailed> => {
+  const url = URL.parse(address)
+  if (url === null || url.protocol !== "https:") return Effect.succeed(null)
+  return Effect.callback<string, LinkFailed>((resume) => {
+    const socket = connect({
+      host: hostOf(url),
+      port: url.port === "" ? 443 : Number(url.port),
+      rejectUnauthorized: false,
+      minVersion: "TLSv1.2",
+      timeout: connectMs,
+    })
+    socket.once("secureConnect", () => {
+      const pin = shownPin(socket)
+      socket.destroy()
+      resume(pin === null ? Effect.fail(new LinkFailed({ detail: "it shows no TLS key" })) : Effect.succeed(pin))
+    })
+    socket.once("timeout", () => socket.destroy(new Error("the connection took too long")))
+    socket.once("error", (error) => resume(Effect.fail(failed(error))))
+    return Effect.sync(() => socket.destroy())
+  })
+}
 
 /** At most `most` bytes of an answer; more of them is a failure. */
 export const bytesOf = (body: LinkAnswer["body"], most: number): Effect.Effect<Buffer, LinkFailed> =>

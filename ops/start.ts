@@ -10,6 +10,8 @@ import * as AuditWatch from "#actors/behaviour/auth-audit-watch.ts"
 import { auditLogLayer } from "#actors/behaviour/auth-audit.ts"
 import { secondFactorsLayer } from "#actors/behaviour/auth-factor.ts"
 import { PeerTokensLive } from "#actors/behaviour/auth-federation-tokens.ts"
+import { pairingsLayer } from "#actors/behaviour/auth-federation-pairing.ts"
+import { upkeepLayer } from "#actors/behaviour/auth-federation-upkeep.ts"
 import { peerRegistryLayer } from "#actors/behaviour/auth-federation.ts"
 import * as AuthGrants from "#actors/behaviour/auth-grants.ts"
 import { ManagementAccessLive, managementIpsLayer } from "#actors/behaviour/auth-network.ts"
@@ -46,6 +48,7 @@ import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
+import * as FederationNodes from "#actors/behaviour/federation-node.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
 import * as RecordBackHomes from "#actors/behaviour/federation-recordback-home.ts"
 import * as RecordBackBehaviour from "#actors/behaviour/federation-recordback.ts"
@@ -181,8 +184,16 @@ const sealedFiles = (settings: Settings) =>
     return { files: [identity, secrets, yield* sealedKeyring(settings.dataDir, own)] }
   })
 
+/** Other nodes: whom this one knows, pairs with, and asks. */
+const federation = (settings: Settings, reach: OwnReach) => {
+  const self = { name: settings.nodeName, version, reach }
+  return Layer.mergeAll(upkeepLayer(self), FederationNodes.layer(self), pairingsLayer(self)).pipe(
+    Layer.provideMerge(Layer.mergeAll(FederationPeers.layer, FederationNodes.livenessLayer)),
+  )
+}
+
 /** (c) actors and services over SQL. */
-const control = (settings: Settings) => {
+const control = (settings: Settings, reach: OwnReach) => {
   const stores = Layer.mergeAll(
     Layer.succeed(DeviceDrivers, deviceDrivers),
     CameraStore.layer,
@@ -275,8 +286,8 @@ const control = (settings: Settings) => {
         smtpLayer,
         secondFactorsLayer,
         masterKeyLayer(sealedFiles(settings)),
-        FederationPeers.layer,
         clusterMembersLayer,
+        federation(settings, reach),
       ),
     ),
     Layer.provideMerge(peerRegistryLayer),
@@ -362,7 +373,7 @@ const nodeOf = (settings: Settings, reach: OwnReach) =>
       version,
       reach,
     },
-  }, { recorder: recorder(settings), control: control(settings), http: http(settings, reach) })
+  }, { recorder: recorder(settings), control: control(settings, reach), http: http(settings, reach) })
 
 /** The whole node. */
 export const nodeLayer = (settings: Settings) =>

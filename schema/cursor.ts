@@ -7,6 +7,7 @@
  */
 import { Effect, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
+import type { PageOf, PageRequest } from "./common.ts"
 import { InvalidCursor } from "./problem.ts"
 
 /** Longest cursor that is looked at; ours are far below. */
@@ -51,4 +52,15 @@ export const pageFrom = <Row, A, Item>(options: {
   const last = shown.at(-1)
   const more = options.rows.length > options.limit && last !== undefined
   return { items: shown.map(options.item), nextCursor: more ? options.cursor.encode(options.position(last)) : null }
+}
+
+/** Pages of a list that is whole in memory and bounded; the position is the place in it. */
+export const pagesOf = (list: string) => {
+  const cursor = cursorOf(list, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
+  return <A>(items: ReadonlyArray<A>, page: PageRequest): Effect.Effect<PageOf<A>, InvalidCursor> =>
+    Effect.map(cursor.decode(page.cursor), (after) => {
+      const from = after ?? 0
+      const end = from + page.limit
+      return { items: items.slice(from, end), nextCursor: end < items.length ? cursor.encode(end) : null }
+    })
 }

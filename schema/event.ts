@@ -104,6 +104,9 @@ const node = Schema.Struct({ name: Schema.String })
 const away = Schema.Struct({ since: Schema.String })
 const signIn = Schema.Struct({ username: Schema.String, address: Schema.String })
 
+/** Another node; `reason` is one line for a person. */
+const otherNode = Schema.Struct({ name: Schema.String, reason: Schema.String })
+
 /** Every type of event. */
 export const eventTypes = {
   "camera.online": {
@@ -293,6 +296,46 @@ export const eventTypes = {
       eventType: Schema.String,
       test: Schema.Boolean,
     }),
+  },
+  "federation.pairing.requested": {
+    title: "Pairing asked for",
+    description: "Another node wants to be paired; an administrator compares the code and confirms or denies it",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: otherNode,
+  },
+  "federation.node.paired": {
+    title: "Node paired",
+    description: "Another node and this one may ask each other from now on",
+    severity: "info",
+    permission: "federation:read",
+    notify: true,
+    data: otherNode,
+  },
+  "federation.node.unpaired": {
+    title: "Node unpaired",
+    description: "A pairing was ended, here or on the other side",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: otherNode,
+  },
+  "federation.node.lost": {
+    title: "Node does not answer",
+    description: "A paired node or a member of the cluster has not been heard for half a minute",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: otherNode,
+  },
+  "federation.node.found": {
+    title: "Node answers again",
+    description: "A paired node or a member of the cluster that was lost is heard again",
+    severity: "info",
+    permission: "federation:read",
+    notify: true,
+    data: otherNode,
   },
   "session.terminated": {
     title: "Session ended",

@@ -2,7 +2,7 @@
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { AuditLog, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { SecondFactors } from "#actors/protocol/auth-factor.ts"
-import { PeerTokens } from "#actors/protocol/auth-federation.ts"
+import { Pairings, PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { ManagementAccess, ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
@@ -20,6 +20,7 @@ import { EventLog } from "#actors/protocol/event.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
+import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
@@ -138,6 +139,8 @@ export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
   unaskedService(AuditLog),
   unaskedService(PeerTokens),
+  unaskedService(Pairings),
+  unaskedService(FederationNodes),
   unaskedService(License),
   unaskedService(ClusterMembers),
   unaskedService(PopupRules),

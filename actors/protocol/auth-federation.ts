@@ -8,9 +8,28 @@
  *    a nonce of ours, once.
  * 3. Whoever is no member and no peer any more is refused from that moment, and what was opened in its name closes.
  */
-import type { UseDpopNonce } from "#schema/auth-federation.ts"
+import type {
+  MediaReadEnforcement,
+  OutgoingPairing,
+  PairAnswer,
+  PairAsk,
+  PairClaim,
+  PairConfirm,
+  PairingMismatch,
+  PairingNotFound,
+  PairingNotOpen,
+  PairingSlowDown,
+  PairOffer,
+  PairRequest,
+  PairStatus,
+  PeerGreeting,
+  PeerRefresh,
+  PeerTokenAnswer,
+  UseDpopNonce,
+} from "#schema/auth-federation.ts"
+import type { RoleNotFound } from "#schema/auth-users.ts"
 import type { EpochMs, NodeId } from "#schema/common.ts"
-import type { Fingerprint, NodeNotFound } from "#schema/federation.ts"
+import type { Fingerprint, NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import type { Grant, PeerPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted, type Stream } from "effect"
@@ -109,3 +128,54 @@ export class PeerRegistry extends Context.Service<PeerRegistry, {
   /** Something of it was changed in the database: reads it again. */
   readonly changed: Effect.Effect<void>
 }>()("nightjar/actors/PeerRegistry") {}
+
+/** What the asked node knows of its caller beside its words. */
+export interface PairCaller {
+  readonly address: string
+}
+
+/**
+ * Pairing with nodes that have databases of their own, on both sides, and its end. Requests live in memory: they last minutes, and
+ * whoever restarts in between asks again.
+ */
+export class Pairings extends Context.Service<Pairings, {
+  readonly request: (offer: PairOffer, caller: PairCaller) => Answer<PairAnswer, PairingMismatch | PairingSlowDown>
+  readonly status: (requestId: string) => Answer<PairStatus, PairingNotFound | PairingSlowDown>
+  readonly reveal: (
+    requestId: string,
+    nonce: string,
+  ) => Answer<{ readonly signature: string }, PairingNotFound | PairingNotOpen | PairingMismatch>
+  readonly claim: (
+    requestId: string,
+    claim: PairClaim,
+  ) => Answer<PeerTokenAnswer, PairingNotFound | PairingNotOpen | PairingMismatch>
+  /** Newest first. */
+  readonly incoming: () => Answer<ReadonlyArray<PairRequest>>
+  readonly confirm: (
+    requestId: string,
+    input: PairConfirm,
+  ) => Answer<PairRequest, PairingNotFound | PairingNotOpen | PairingMismatch>
+  readonly deny: (requestId: string) => Answer<PairRequest, PairingNotFound | PairingNotOpen>
+  /** Asks another node. Where the fingerprint was given and is right, the pairing goes on by itself once the other side confirmed. */
+  readonly ask: (nodeId: NodeId, ask: PairAsk & { readonly address: string }) => Answer<
+    OutgoingPairing,
+    PairingMismatch | PairingNotOpen | PeerUnreachable | PeerRefused
+  >
+  readonly outgoing: () => Answer<ReadonlyArray<OutgoingPairing>>
+  /** Our administrator has compared the code. */
+  readonly confirmOwn: (
+    requestId: string,
+    input: PairConfirm,
+  ) => Answer<OutgoingPairing, PairingNotFound | PairingNotOpen | PairingMismatch>
+  readonly withdraw: (requestId: string) => Answer<void, PairingNotFound>
+  readonly refresh: (who: PeerPrincipal, told: PeerRefresh) => Answer<PeerTokenAnswer, NodeNotFound>
+  readonly greet: (who: PeerPrincipal) => Answer<PeerGreeting, NodeNotFound>
+  readonly enforce: (
+    peerNodeId: NodeId,
+    input: { readonly enabled: boolean; readonly roles?: ReadonlyArray<string> },
+  ) => Answer<MediaReadEnforcement, NodeNotFound | RoleNotFound>
+  /** Ends the pairing here, at once, and tells the other side if it can be reached. */
+  readonly unpair: (nodeId: NodeId) => Answer<void, NodeNotFound>
+  /** The other side has ended it. */
+  readonly left: (who: PeerPrincipal) => Answer<void, NodeNotFound>
+}>()("nightjar/actors/Pairings") {}

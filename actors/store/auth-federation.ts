@@ -33,6 +33,8 @@ export interface PeerSet {
 }
 
 export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** Everything inside happens or nothing of it. */
+  together: <A, E, R>(changes: Effect.Effect<A, E, R>) => sql.withTransaction(changes),
   peers: (nodeId: NodeId) =>
     sql<PeerRow>`
       SELECT id, peer_id AS "peerId", name, address, tls_pin AS "tlsPin", signing_key AS "signingKey",
@@ -56,6 +58,38 @@ export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
       (rows) => rows.length === 1,
     )
   },
+  /** Pairs, or pairs again: what an administrator has set of a peer stays. Answers the id of the pairing. */
+  save: (nodeId: NodeId, peer: Omit<PeerRow, "sealedToken" | "mediaReadEnforcement">) =>
+    Effect.map(
+      sql<{ readonly id: string }>`
+        INSERT INTO auth_peer (id, node_id, peer_id, name, address, tls_pin, signing_key, transfer_key, roles,
+          media_read_enforcement, guardian_granted, sealed_token, token_expires_at, paired_at)
+        VALUES (${peer.id}, ${nodeId}, ${peer.peerId}, ${peer.name}, ${peer.address}, ${peer.tlsPin}, ${peer.signingKey},
+          ${peer.transferKey}, ${peer.roles as Array<string>}, true, ${peer.guardianGranted}, '', ${peer.tokenExpiresAt},
+          ${peer.pairedAt})
+        ON CONFLICT ON CONSTRAINT auth_peer_once DO UPDATE SET name = excluded.name, address = excluded.address,
+          tls_pin = excluded.tls_pin, signing_key = excluded.signing_key, transfer_key = excluded.transfer_key,
+          guardian_granted = excluded.guardian_granted, token_expires_at = excluded.token_expires_at,
+          paired_at = excluded.paired_at
+        RETURNING id`,
+      (rows) => rows[0]!.id,
+    ),
+  /** Name of the peer that was there; null: none was. */
+  remove: (nodeId: NodeId, peerId: NodeId) =>
+    Effect.map(
+      sql<{ readonly name: string }>`
+        DELETE FROM auth_peer WHERE node_id = ${nodeId} AND peer_id = ${peerId} RETURNING name`,
+      (rows) => rows[0]?.name ?? null,
+    ),
+  /** What a peer tells of itself. */
+  learn: (
+    nodeId: NodeId,
+    peerId: NodeId,
+    told: { readonly name: string; readonly address: string; readonly tlsPin: string | null },
+  ) =>
+    sql`
+      UPDATE auth_peer SET name = ${told.name}, address = ${told.address}, tls_pin = ${told.tlsPin}
+      WHERE node_id = ${nodeId} AND peer_id = ${peerId}`,
   setToken: (id: string, sealedToken: string, expiresAtMs: EpochMs) =>
     sql`
       UPDATE auth_peer SET sealed_token = ${sealedToken}, token_expires_at = ${new Date(expiresAtMs)} WHERE id = ${id}`,

@@ -7,6 +7,7 @@
  */
 import { OpenApi } from "effect/http-api"
 import { AuditGroup } from "./auth-audit.ts"
+import { AuthFederationGroup } from "./auth-federation.ts"
 import { NetworkGroup } from "./auth-network.ts"
 import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
@@ -28,6 +29,7 @@ import { nightjar } from "./conventions.ts"
 import { ClusterMemberGroup } from "./federation-member.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
 import { FederationRelayGroup } from "./federation-relay.ts"
+import { FederationNodeGroup } from "./federation-node.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
@@ -72,6 +74,8 @@ const groups = nightjar
   .add(RecordBackGroup)
   .add(BffFederationGroup)
   .add(FederationRelayGroup)
+  .add(AuthFederationGroup)
+  .add(FederationNodeGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

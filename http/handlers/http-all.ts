@@ -1,6 +1,7 @@
 /** Handlers of every group, as one layer. A group that is missing here stops the start with its name. */
 import { Layer } from "effect"
 import { AuditHandlers } from "./auth-audit.ts"
+import { AuthFederationHandlers } from "./auth-federation.ts"
 import { NetworkHandlers } from "./auth-network.ts"
 import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
@@ -21,6 +22,7 @@ import { CameraHandlers } from "./camera.ts"
 import { ClusterMemberHandlers } from "./federation-member.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
 import { FederationRelayHandlers } from "./federation-relay.ts"
+import { FederationNodeHandlers } from "./federation-node.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
@@ -64,4 +66,6 @@ export const AllHandlers = Layer.mergeAll(
   RecordBackHandlers,
   BffFederationHandlers,
   FederationRelayHandlers,
+  AuthFederationHandlers,
+  FederationNodeHandlers,
 )

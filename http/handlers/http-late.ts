@@ -3,6 +3,7 @@
  * the first second. A slice adds its service here.
  */
 import { AuditLog } from "#actors/protocol/auth-audit.ts"
+import { Pairings } from "#actors/protocol/auth-federation.ts"
 import { SecondFactors } from "#actors/protocol/auth-factor.ts"
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
@@ -21,6 +22,7 @@ import { EventLog } from "#actors/protocol/event.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
+import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -66,6 +68,8 @@ export const LateServices = Layer.mergeAll(
   lateLayer(ClusterMembers),
   lateLayer(FederatedChannels),
   lateLayer(Federated),
+  lateLayer(Pairings),
+  lateLayer(FederationNodes),
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),
