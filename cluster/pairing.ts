@@ -48,17 +48,14 @@ export interface PairingTranscript {
 }
 
 const transcriptOf = ({ asked, askedNonce, asking, askingNonce }: PairingTranscript): Buffer =>
-  sha256(
-    "nightjar pairing transcript v1\0",
-    sideOf(asking),
-    sideOf(asked),
-    bytesOf(askingNonce),
-    bytesOf(askedNonce),
-  )
+  sha256("nightjar pairing transcript v1\0", sideOf(asking), sideOf(asked), bytesOf(askingNonce), bytesOf(askedNonce))
 
 /** Six digits. 64 bits are taken modulo a million: no digit is likelier than another by more than 10^-13. */
 export const comparisonCodeOf = (transcript: PairingTranscript): string =>
-  String(sha256("nightjar pairing code v1\0", transcriptOf(transcript)).readBigUInt64BE(0) % 1_000_000n).padStart(6, "0")
+  String(sha256("nightjar pairing code v1\0", transcriptOf(transcript)).readBigUInt64BE(0) % 1_000_000n).padStart(
+    6,
+    "0",
+  )
 
 /** `answer`: the asked side, when the nonce was revealed. `claim`: the asking side, once it was confirmed. */
 export type PairingStep = "answer" | "claim"

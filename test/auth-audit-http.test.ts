@@ -237,6 +237,8 @@ describe("the HTTP interface", () => {
       "POST cameraDevice.discoverCameras": "none",
       "POST cameraTalk.offerTalk": "none",
       "POST replay.uri": "view",
+      "POST authFederation.revealPairing": "none",
+      "POST authFederation.refreshPeer": "none",
     })
   })
 })

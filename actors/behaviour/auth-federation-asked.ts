@@ -8,8 +8,8 @@
  *    {@link openMs}.
  * 3. Nothing is sent to the asking node's address before the pairing is done.
  */
-import { commitmentTo, comparisonCodeOf, hasSigned, type PairingTranscript, signTranscript } from "#cluster/pairing.ts"
 import { thumbprintOf } from "#cluster/dpop.ts"
+import { commitmentTo, comparisonCodeOf, hasSigned, type PairingTranscript, signTranscript } from "#cluster/pairing.ts"
 import {
   type NodeIntroduction,
   type PairAnswer,
@@ -137,7 +137,9 @@ export const makeAsked = (self: NodeId): Asked => {
 
   return {
     request: Effect.fnUntraced(function*(offer, introduction, from) {
-      if (offer.target !== self) return yield* new PairingMismatch({ detail: "This is another node than the one asked for" })
+      if (offer.target !== self) {
+        return yield* new PairingMismatch({ detail: "This is another node than the one asked for" })
+      }
       if (offer.nodeId === self) return yield* new PairingMismatch({ detail: "A node cannot pair with itself" })
       const nowMs = yield* tidy
       const open = known.filter(isOpen)

@@ -205,46 +205,47 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
   })
 
   return {
-    ask: Effect.fnUntraced(function*(
-      nodeId: NodeId,
-      ask: PairAsk & { readonly address: string },
-      self: NodeIntroduction,
-    ) {
-      const open = known.filter(isOpen)
-      if (open.length >= mostOpen) {
-        const detail = `${mostOpen} pairings are open already; confirm or withdraw one of them`
-        return yield* new PairingNotOpen({ state: "pending", detail })
-      }
-      // A second request to the same node takes the place of the first.
-      for (const one of open) if (one.answer.nodeId === nodeId) yield* end(one, "denied", "It was asked again")
-      const scope = yield* Scope.fork(layerScope)
-      const { answer, link, transcript } = yield* converse(nodeId, ask, self).pipe(
-        Scope.provide(scope),
-        Effect.catchTag("LinkFailed", (error) => Effect.fail(away(nodeId)(error))),
-        Effect.onError(() => Scope.close(scope, Exit.void)),
-      )
-      const one: Outgoing = {
-        id: answer.requestId,
-        answer,
-        address: ask.address,
-        transcript,
-        link,
-        scope,
-        createdMs: yield* Clock.currentTimeMillis,
-        state: "pending",
-        confirmed: ask.fingerprint !== undefined,
-        grantGuardian: ask.grantGuardian ?? false,
-        reason: "",
-      }
-      known = [one, ...known].slice(0, mostKept)
-      yield* Effect.forkIn(follow(one), layerScope)
-      return shown(one)
-    }),
+    ask: Effect.fnUntraced(
+      function*(nodeId: NodeId, ask: PairAsk & { readonly address: string }, self: NodeIntroduction) {
+        const open = known.filter(isOpen)
+        if (open.length >= mostOpen) {
+          const detail = `${mostOpen} pairings are open already; confirm or withdraw one of them`
+          return yield* new PairingNotOpen({ state: "pending", detail })
+        }
+        // A second request to the same node takes the place of the first.
+        for (const one of open) if (one.answer.nodeId === nodeId) yield* end(one, "denied", "It was asked again")
+        const scope = yield* Scope.fork(layerScope)
+        const { answer, link, transcript } = yield* converse(nodeId, ask, self).pipe(
+          Scope.provide(scope),
+          Effect.catchTag("LinkFailed", (error) => Effect.fail(away(nodeId)(error))),
+          Effect.onError(() => Scope.close(scope, Exit.void)),
+        )
+        const one: Outgoing = {
+          id: answer.requestId,
+          answer,
+          address: ask.address,
+          transcript,
+          link,
+          scope,
+          createdMs: yield* Clock.currentTimeMillis,
+          state: "pending",
+          confirmed: ask.fingerprint !== undefined,
+          grantGuardian: ask.grantGuardian ?? false,
+          reason: "",
+        }
+        known = [one, ...known].slice(0, mostKept)
+        yield* Effect.forkIn(follow(one), layerScope)
+        return shown(one)
+      },
+    ),
     list: Effect.sync(() => known.map(shown)),
     confirm: Effect.fnUntraced(function*(id: string, input: PairConfirm) {
       const one = yield* find(id)
       if (!isOpen(one)) {
-        return yield* new PairingNotOpen({ state: one.state, detail: `The request is ${one.state} and cannot be confirmed` })
+        return yield* new PairingNotOpen({
+          state: one.state,
+          detail: `The request is ${one.state} and cannot be confirmed`,
+        })
       }
       if (input.comparisonCode !== undefined && input.comparisonCode !== comparisonCodeOf(one.transcript)) {
         return yield* new PairingMismatch({ detail: "The codes differ: somebody may stand between the two nodes" })

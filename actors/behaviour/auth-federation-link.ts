@@ -47,25 +47,22 @@ const say = (link: Link, words: Words) =>
   }))
 
 /** What the other side answers; its refusal is {@link PeerRefused}. */
-export const exchange = Effect.fnUntraced(function*<A, I>(
-  link: Link,
-  nodeId: NodeId,
-  words: Words,
-  schema: Schema.Codec<A, I>,
-) {
-  const { status, text } = yield* Effect.mapError(say(link, words), away(nodeId))
-  if (status >= 300) {
-    const said = yield* Effect.orElseSucceed(decodeProblem(text), (): typeof Problem.Type => ({}))
-    const { code = "unknown", detail = `it answered ${status}` } = said
-    return yield* new PeerRefused({ nodeId, status, code: code.slice(0, 128), detail: detail.slice(0, 1000) })
-  }
-  return yield* decodeJson(text).pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))),
-    Effect.mapError(() =>
-      new PeerRefused({ nodeId, status, code: "bad_answer", detail: "Its answer is not what was asked for" })
-    ),
-  )
-})
+export const exchange = Effect.fnUntraced(
+  function*<A, I>(link: Link, nodeId: NodeId, words: Words, schema: Schema.Codec<A, I>) {
+    const { status, text } = yield* Effect.mapError(say(link, words), away(nodeId))
+    if (status >= 300) {
+      const said = yield* Effect.orElseSucceed(decodeProblem(text), (): typeof Problem.Type => ({}))
+      const { code = "unknown", detail = `it answered ${status}` } = said
+      return yield* new PeerRefused({ nodeId, status, code: code.slice(0, 128), detail: detail.slice(0, 1000) })
+    }
+    return yield* decodeJson(text).pipe(
+      Effect.flatMap(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))),
+      Effect.mapError(() =>
+        new PeerRefused({ nodeId, status, code: "bad_answer", detail: "Its answer is not what was asked for" })
+      ),
+    )
+  },
+)
 
 /** Tells a peer that this node has ended the pairing, with the token that it gave us. Fails where it does not hear. */
 export const farewell = (peer: KnownPeer, key: NodeKey): Effect.Effect<void, LinkFailed> =>

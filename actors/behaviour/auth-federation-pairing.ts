@@ -5,12 +5,7 @@
  * 1. A pairing is kept with the other's token in one transaction, and holds on this node before the call answers.
  * 2. Unpairing ends it here first; then the other side is told, which may take as long as it likes.
  */
-import {
-  type KnownPeer,
-  Pairings,
-  PeerRegistry,
-  PeerTokens,
-} from "#actors/protocol/auth-federation.ts"
+import { type KnownPeer, Pairings, PeerRegistry, PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { Events } from "#actors/protocol/event.ts"
 import { publicKeyOf, thumbprintOf } from "#cluster/dpop.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
@@ -46,19 +41,22 @@ export interface PairingOptions {
 
 /** Where this node says it is; `DependencyUnavailable` until it listens. */
 const makeIntroduction = ({ name, reach, version }: PairingOptions) =>
-  Effect.map(NodeIdentity, ({ nodeId, signing, transfer }) =>
-    Effect.flatMap(SubscriptionRef.get(reach), (now) =>
-      now === null ?
-        Effect.fail(new DependencyUnavailable({ dependency: "http", message: "This node does not listen yet" })) :
-        Effect.succeed<NodeIntroduction>({
-          nodeId,
-          name: name.slice(0, 128),
-          version,
-          address: now.address,
-          tlsPin: now.tlsPin,
-          signingKey: signing.publicKey,
-          transferKey: transfer.publicKey,
-        })))
+  Effect.map(
+    NodeIdentity,
+    ({ nodeId, signing, transfer }) =>
+      Effect.flatMap(SubscriptionRef.get(reach), (now) =>
+        now === null ?
+          Effect.fail(new DependencyUnavailable({ dependency: "http", message: "This node does not listen yet" })) :
+          Effect.succeed<NodeIntroduction>({
+            nodeId,
+            name: name.slice(0, 128),
+            version,
+            address: now.address,
+            tlsPin: now.tlsPin,
+            signingKey: signing.publicKey,
+            transferKey: transfer.publicKey,
+          })),
+  )
 
 /** Keeping and ending pairings, and telling of it. */
 const makeKeeper = Effect.gen(function*() {
@@ -72,8 +70,7 @@ const makeKeeper = Effect.gen(function*() {
   const tell = (type: "federation.node.paired" | "federation.node.unpaired", peer: {
     readonly nodeId: NodeId
     readonly name: string
-  }, reason: string) =>
-    events.publish({ type, subject: peer.nodeId, data: { name: peer.name, reason }, resource: [] })
+  }, reason: string) => events.publish({ type, subject: peer.nodeId, data: { name: peer.name, reason }, resource: [] })
 
   const keep = Effect.fnUntraced(function*({ expiresAtMs, grantGuardian, other, token }: Paired) {
     const nowMs = yield* Clock.currentTimeMillis
@@ -118,7 +115,9 @@ const makeKeeper = Effect.gen(function*() {
       yield* drop(peer, "It was ended here")
       yield* farewell(peer, signing).pipe(
         Effect.timeout("15 seconds"),
-        Effect.catch((error) => Effect.logInfo(`${peer.name} does not hear of the end of its pairing: ${error.message}`)),
+        Effect.catch((error) =>
+          Effect.logInfo(`${peer.name} does not hear of the end of its pairing: ${error.message}`)
+        ),
         Effect.forkIn(layerScope),
       )
     }),
@@ -137,11 +136,13 @@ const make = Effect.fnUntraced(function*(options: PairingOptions) {
   const asked = makeAsked(self)
 
   /** A token by that node, for us, bound to our key. */
-  const isToken = Effect.fnUntraced(function*(text: string, issuer: { readonly nodeId: NodeId; readonly signingKey: string }) {
-    const claims = yield* readPeerToken(text)
-    return claims !== null && claims.iss === issuer.nodeId && claims.aud === issuer.nodeId && claims.sub === self &&
-      claims.cnf.jkt === thumbprintOf(signing.publicKey) && (yield* signedBy(text, publicKeyOf(issuer.signingKey)))
-  })
+  const isToken = Effect.fnUntraced(
+    function*(text: string, issuer: { readonly nodeId: NodeId; readonly signingKey: string }) {
+      const claims = yield* readPeerToken(text)
+      return claims !== null && claims.iss === issuer.nodeId && claims.aud === issuer.nodeId && claims.sub === self &&
+        claims.cnf.jkt === thumbprintOf(signing.publicKey) && (yield* signedBy(text, publicKeyOf(issuer.signingKey)))
+    },
+  )
   const asking = yield* makeAsking({ key: signing, issue: tokens.issue, isToken, keep: keeper.keep })
 
   const given = Effect.fnUntraced(function*(peer: { readonly nodeId: NodeId; readonly signingKey: string }) {
@@ -225,7 +226,8 @@ const make = Effect.fnUntraced(function*(options: PairingOptions) {
       return { peerNodeId, enabled: peer.mediaReadEnforcement, roles: peer.roles }
     }),
     unpair: keeper.unpair,
-    left: (who) => Effect.flatMap(keeper.paired(who.nodeId), (peer) => keeper.drop(peer, "The other side has ended it")),
+    left: (who) =>
+      Effect.flatMap(keeper.paired(who.nodeId), (peer) => keeper.drop(peer, "The other side has ended it")),
   })
 })
 

@@ -2,7 +2,7 @@
  * What keeps a pairing alive: greetings that tell whether the other side is there, and tokens that are renewed in time.
  *
  * Invariants
- * 1. Each node is greeted every {@link greetEvery}, all at once, whatever became of the greeting before.
+ * 1. Each node is greeted every {@link greetEvery} and when it is new, all at once, whatever became of the greeting before.
  * 2. A token is renewed at half of its life, and whenever this node is reached otherwise than the peer was told: so each learns where
  *    the other has gone, as long as one of them stayed where it was.
  * 3. A node that is lost, and one that is found again, are told once.
@@ -15,7 +15,7 @@ import type { OwnReach } from "#cluster/members.ts"
 import { peerTokenSeconds } from "#cluster/peer-token.ts"
 import { PeerGreeting, PeerTokenAnswer } from "#schema/auth-federation.ts"
 import type { NodeId } from "#schema/common.ts"
-import { Clock, Effect, Layer, Redacted, Schedule, SubscriptionRef } from "effect"
+import { Clock, Effect, Latch, Layer, Redacted, Stream, SubscriptionRef } from "effect"
 
 const greetEvery = "10 seconds"
 const patience = "5 seconds"
@@ -52,7 +52,12 @@ const make = Effect.fnUntraced(function*({ name, reach }: UpkeepOptions) {
     const nowMs = yield* Clock.currentTimeMillis
     const young = peer.pairing.tokenExpiresAtMs - nowMs > peerTokenSeconds * 500
     if (young && told.get(peer.nodeId) === text) return
-    const request = { method: "POST", path: "/auth/api/v1/federation/refresh", body: { json }, timeout: patience } as const
+    const request = {
+      method: "POST",
+      path: "/auth/api/v1/federation/refresh",
+      body: { json },
+      timeout: patience,
+    } as const
     const given = yield* peers.call(peer.nodeId, request, PeerTokenAnswer)
     yield* registry.keepToken(peer.pairing.id, Redacted.make(given.token), nowMs + given.expiresIn * 1000)
     told.set(peer.nodeId, text)
@@ -82,11 +87,13 @@ const make = Effect.fnUntraced(function*({ name, reach }: UpkeepOptions) {
     for (const nodeId of lost) if (!there.has(nodeId)) lost.delete(nodeId)
     yield* Effect.forEach(all, attend, { concurrency: "unbounded", discard: true })
   })
-  yield* round.pipe(
-    Effect.catchCause((cause) => Effect.logWarning("Greeting other nodes failed", cause)),
-    Effect.repeat(Schedule.spaced(greetEvery)),
-    Effect.forkScoped,
-  )
+  const wanted = yield* Latch.make(true)
+  yield* registry.changes.pipe(Stream.runForEach(() => wanted.open), Effect.forkScoped)
+  yield* Effect.forkScoped(Effect.forever(Effect.gen(function*() {
+    yield* Effect.timeoutOption(wanted.await, greetEvery)
+    yield* wanted.close
+    yield* Effect.catchCause(round, (cause) => Effect.logWarning("Greeting other nodes failed", cause))
+  })))
 })
 
 export const upkeepLayer = (

@@ -92,30 +92,35 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
     } satisfies FederationNode
   })
 
-  const others = Effect.flatMap(registry.list, Effect.forEach((peer) =>
-    Effect.map(liveness.of(peer.nodeId), (heard): FederationNode => ({
-      nodeId: peer.nodeId,
-      name: peer.name,
-      address: peer.address,
-      fingerprint: peer.fingerprint,
-      self: false,
-      relation: peer.relation,
-      state: heard.state,
-      version: peer.version ?? heard.version,
-      lastSeen: heard.lastSeenMs,
-      clockOffsetMs: heard.clockOffsetMs,
-      capacity: heard.capacity,
-      order: 0,
-      mediaReadEnforcement: peer.mediaReadEnforcement,
-      pairedAt: peer.pairing?.pairedAtMs ?? null,
-    }))))
+  const others = Effect.flatMap(
+    registry.list,
+    Effect.forEach((peer) =>
+      Effect.map(liveness.of(peer.nodeId), (heard): FederationNode => ({
+        nodeId: peer.nodeId,
+        name: peer.name,
+        address: peer.address,
+        fingerprint: peer.fingerprint,
+        self: false,
+        relation: peer.relation,
+        state: heard.state,
+        version: peer.version ?? heard.version,
+        lastSeen: heard.lastSeenMs,
+        clockOffsetMs: heard.clockOffsetMs,
+        capacity: heard.capacity,
+        order: 0,
+        mediaReadEnforcement: peer.mediaReadEnforcement,
+        pairedAt: peer.pairing?.pairedAtMs ?? null,
+      }))
+    ),
+  )
 
   const list = Effect.gen(function*() {
     const places = yield* store.order
     const place = ({ nodeId }: FederationNode) => places.get(nodeId) ?? Infinity
     const sorted = (yield* others).toSorted((a, b) =>
       // Infinity minus itself is none.
-      (place(a) === place(b) ? 0 : place(a) - place(b)) || a.name.localeCompare(b.name) || (a.nodeId < b.nodeId ? -1 : 1)
+      (place(a) === place(b) ? 0 : place(a) - place(b)) || a.name.localeCompare(b.name) ||
+      (a.nodeId < b.nodeId ? -1 : 1)
     )
     return [yield* own, ...sorted].map((node, order) => ({ ...node, order }))
   })

@@ -65,7 +65,9 @@ export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
         INSERT INTO auth_peer (id, node_id, peer_id, name, address, tls_pin, signing_key, transfer_key, roles,
           media_read_enforcement, guardian_granted, sealed_token, token_expires_at, paired_at)
         VALUES (${peer.id}, ${nodeId}, ${peer.peerId}, ${peer.name}, ${peer.address}, ${peer.tlsPin}, ${peer.signingKey},
-          ${peer.transferKey}, ${peer.roles as Array<string>}, true, ${peer.guardianGranted}, '', ${peer.tokenExpiresAt},
+          ${peer.transferKey}, ${peer.roles as Array<
+        string
+      >}, true, ${peer.guardianGranted}, '', ${peer.tokenExpiresAt},
           ${peer.pairedAt})
         ON CONFLICT ON CONSTRAINT auth_peer_once DO UPDATE SET name = excluded.name, address = excluded.address,
           tls_pin = excluded.tls_pin, signing_key = excluded.signing_key, transfer_key = excluded.transfer_key,

@@ -51,7 +51,10 @@ const asking = [
     success: PairStatus,
     error: problems(PairingNotFound, PairingSlowDown),
   }).annotateMerge(access("public")).annotateMerge(
-    doc("Get pairing request status", "Not more often than every `interval` seconds: 429 `pairing_slow_down` otherwise."),
+    doc(
+      "Get pairing request status",
+      "Not more often than every `interval` seconds: 429 `pairing_slow_down` otherwise.",
+    ),
   ),
   HttpApiEndpoint.post("revealPairing", `${base}/pair/request/:requestId/reveal`, {
     params: requestId,
@@ -86,7 +89,10 @@ const paired = [
     success: PeerTokenAnswer,
     error: problems(NodeNotFound),
   }).annotateMerge(access("peer", { expiredToo: true })).annotateMerge(audited("none")).annotateMerge(
-    doc("Refresh a peer token", "By the bound key, also after the token has expired. The peer tells where it is reached now."),
+    doc(
+      "Refresh a peer token",
+      "By the bound key, also after the token has expired. The peer tells where it is reached now.",
+    ),
   ),
   HttpApiEndpoint.get("greetPeer", `${base}/peer`, { success: PeerGreeting, error: problems(NodeNotFound) })
     .annotateMerge(access("peer")).annotateMerge(extension).annotateMerge(

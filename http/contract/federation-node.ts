@@ -22,7 +22,8 @@ const doc = (summary: string, description: string) => OpenApi.annotations({ summ
 const node = { nodeId: NodeId }
 const request = { requestId: Uuid7 }
 const asking = problems(InvalidInput, PairingMismatch, PairingNotOpen, PeerUnreachable, PeerRefused)
-const how = "202 with the comparison code. With the right `fingerprint` the pairing goes on by itself once the other side has confirmed; " +
+const how =
+  "202 with the comparison code. With the right `fingerprint` the pairing goes on by itself once the other side has confirmed; " +
   "otherwise confirm the code at `pairings/{requestId}/confirm` as well."
 
 const nodes = [
@@ -37,7 +38,9 @@ const nodes = [
     params: node,
     success: FederationNode,
     error: problems(NodeNotFound),
-  }).annotateMerge(access("federation:read")).annotateMerge(doc("Get one federation node", "As it stands in the list.")),
+  }).annotateMerge(access("federation:read")).annotateMerge(
+    doc("Get one federation node", "As it stands in the list."),
+  ),
   HttpApiEndpoint.patch("orderNodes", `${base}/nodes/order`, {
     payload: Schema.Struct({ nodeIds: Schema.Array(NodeId).check(Schema.isMaxLength(500)) }),
     success: Page(FederationNode),
@@ -79,7 +82,10 @@ const pairing = [
     success: OutgoingPairing,
     error: problems(PairingNotFound, PairingNotOpen, PairingMismatch),
   }).annotateMerge(access("federation:write")).annotateMerge(extension).annotateMerge(
-    doc("Confirm the comparison code on the asking side", "Both sides show the same six digits, or somebody stands between them."),
+    doc(
+      "Confirm the comparison code on the asking side",
+      "Both sides show the same six digits, or somebody stands between them.",
+    ),
   ),
   HttpApiEndpoint.delete("withdrawPairing", `${base}/pairings/:requestId`, {
     params: request,

@@ -28,10 +28,7 @@ export const AuthFederationHandlers = HttpApiBuilder.group(
       .handle("pairingStatus", ({ params }) => pairings.status(params.requestId))
       .handle("revealPairing", ({ params, payload }) => pairings.reveal(params.requestId, payload.nonce))
       .handle("claimPairing", ({ params, payload }) => pairings.claim(params.requestId, payload))
-      .handle(
-        "refreshPeer",
-        ({ payload }) => Effect.flatMap(currentPeer, (who) => pairings.refresh(who, payload)),
-      )
+      .handle("refreshPeer", ({ payload }) => Effect.flatMap(currentPeer, (who) => pairings.refresh(who, payload)))
       .handle("greetPeer", () => Effect.flatMap(currentPeer, pairings.greet))
       .handle("leavePeer", () => Effect.flatMap(currentPeer, pairings.left))
       .handle(

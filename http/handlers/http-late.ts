@@ -3,8 +3,8 @@
  * the first second. A slice adds its service here.
  */
 import { AuditLog } from "#actors/protocol/auth-audit.ts"
-import { Pairings } from "#actors/protocol/auth-federation.ts"
 import { SecondFactors } from "#actors/protocol/auth-factor.ts"
+import { Pairings } from "#actors/protocol/auth-federation.ts"
 import { ManagementIps } from "#actors/protocol/auth-network.ts"
 import { Smtp } from "#actors/protocol/auth-smtp.ts"
 import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
