@@ -7,12 +7,12 @@ const nodes = "/federation/api/v1/federation/nodes"
 const requests = "/auth/api/v1/federation/requests"
 
 const incoming = async (node: PeerNode) =>
-  (await node.ask("GET", requests)).body["items"] as unknown as ReadonlyArray<Record<string, string>>
+  (await node.ask("GET", requests)).body["items"] as ReadonlyArray<Record<string, string>>
 const listed = async (node: PeerNode) =>
-  (await node.ask("GET", nodes)).body["items"] as unknown as ReadonlyArray<Record<string, unknown>>
+  (await node.ask("GET", nodes)).body["items"] as ReadonlyArray<Record<string, unknown>>
 const audited = async (node: PeerNode, action: string) =>
   (await node.ask("GET", `/auth/api/v1/audit?action=${action}&limit=100`))
-    .body["items"] as unknown as ReadonlyArray<
+    .body["items"] as ReadonlyArray<
       Record<string, unknown>
     >
 
@@ -36,7 +36,7 @@ it.live(
         assert.strictEqual(seen!["fingerprint"], a.fingerprint)
         assert.strictEqual((await b.ask("POST", `${requests}/${seen!["id"]}/deny`)).status, 200)
         await until("the asking side hears of the refusal", async () => {
-          const all = (await a.ask("GET", "/federation/api/v1/federation/pairings")).body["items"] as unknown as Array<
+          const all = (await a.ask("GET", "/federation/api/v1/federation/pairings")).body["items"] as Array<
             Record<string, string>
           >
           return all.some(({ requestId, state }) => requestId === seen!["id"] && state === "denied") || null
