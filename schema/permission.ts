@@ -62,8 +62,6 @@ export const permissionDefinitions = {
   "audit:write": administrative("Change what is audited, and for how long it is kept"),
   "notification:read": general("See notifications and notification rules"),
   "notification:write": general("Manage notification rules and channels"),
-  "federation:read": general("See other nodes, pairings, and who stands in for whom"),
-  "federation:write": administrative("Pair nodes, end pairings, and set what they may do for each other"),
   "license:read": general("See the licence"),
   "license:write": administrative("Manage the licence"),
   "federation:read": general("See other nodes, who stands in for whom, and how footage comes home"),
