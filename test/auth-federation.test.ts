@@ -38,6 +38,7 @@ const trusted = (node: TestNode, relation: "member" | "peer" = "peer"): TrustedP
   grants: [{ role: "viewer", permissions: ["camera:read"], resources: "all" }],
 })
 
+const usersAddress = "http://node.test/auth/api/v1/users"
 const address = "http://node.test/camera/api/v1/cameras?limit=1"
 const proofBy = (
   node: TestNode,
@@ -264,7 +265,10 @@ describe("the door for other nodes", () => {
       assert.strictEqual(told["code"], "use_dpop_nonce", JSON.stringify(told))
       assert.match(first.headers.get("www-authenticate")!, /^DPoP error="use_dpop_nonce"/)
       const nonce = first.headers.get("dpop-nonce")
-      const second = yield* ask("/camera/api/v1/cameras", headers(yield* proofBy(guest, { token, nonce })))
+      const second = yield* ask(
+        "/auth/api/v1/users",
+        headers(yield* proofBy(guest, { token, nonce, address: usersAddress })),
+      )
       assert.strictEqual(second.status, 403, "proven, but the operation is for users")
       const bare = yield* ask("/camera/api/v1/cameras", { token })
       assert.strictEqual(bare.status, 401, "no user's token")

@@ -175,7 +175,6 @@ const endpoints = (() => {
 describe("endpoints", () => {
   it("name every permission there is, and no other", () => {
     const words = ["public", "signedIn", "peer", "capability"]
-    const words = ["public", "signedIn", "capability", "peer"]
     const named = new Set(
       endpoints.all.map(({ access }) => access.rule as string).filter((rule) => !words.includes(rule)),
     )
