@@ -27,8 +27,8 @@ export interface Run {
 
 /** Holes shorter than this are rounding, not missing pictures; as the timeline sees it. */
 const joinMs = 10
-/** Clocks that differ less are taken for equal: what a request takes. */
-const sameClockMs = 2_000
+/** How far two clocks drift apart: a millisecond in so many, which is worse than crystals are. */
+const driftMs = 2_000
 
 const bytesOf = (pieces: ReadonlyArray<Piece>, from: number, to: number): number => {
   let sum = 0
@@ -102,21 +102,46 @@ export const coverageOf = (files: ReadonlyArray<Interval>, gaps: ReadonlyArray<I
   return unite(unite(files).flatMap((file) => without(file, missing)))
 }
 
-/** What to add to a time of the other node's clock so that it is one of ours. */
-export const clockShift = (theirNowMs: number, ourNowMs: number): number => {
-  const difference = ourNowMs - theirNowMs
-  return Math.abs(difference) < sameClockMs ? 0 : difference
+/** A clock of another node against ours. */
+export interface ClockOffset {
+  /** Theirs minus ours. */
+  readonly offsetMs: number
+  /** By how much that may be wrong. */
+  readonly errorMs: number
 }
+
+/** What an answer that carries the other node's clock says of it: it was read between the request and the answer. */
+export const clockOffset = (sentMs: number, theirsMs: number, receivedMs: number): ClockOffset => ({
+  offsetMs: Math.round(theirsMs - (sentMs + receivedMs) / 2),
+  errorMs: Math.ceil(Math.max(0, receivedMs - sentMs) / 2) + 1,
+})
+
+/** The same some time later: clocks drift. */
+export const aged = ({ errorMs, offsetMs }: ClockOffset, ageMs: number): ClockOffset => ({
+  offsetMs,
+  errorMs: errorMs + Math.ceil(Math.max(0, ageMs) / driftMs),
+})
 
 export type Verdict =
   | { readonly state: "wanted" | "covered" }
   /** Intervals of the other node's clock. */
   | { readonly state: "cut"; readonly keep: ReadonlyArray<Interval> }
 
-/** Invariant 2. `covered` by our clock, the segment by theirs, which `shift` turns into ours. */
-export const verdictOf = (segment: Interval, covered: ReadonlyArray<Interval>, shift: number): Verdict => {
+/**
+ * Invariant 2. `covered` by our clock, the segment by theirs; `shift` turns that into ours, `errorMs` too early or too late. What may
+ * be covered and may not is kept: a picture that is there twice is seen once, one that is in neither is lost.
+ */
+export const verdictOf = (
+  segment: Interval,
+  covered: ReadonlyArray<Interval>,
+  shift: number,
+  errorMs: number,
+): Verdict => {
   const ours = { start: segment.start + shift, end: segment.end + shift }
-  const keep = without(ours, covered).filter(({ end, start }) => end - start > joinMs)
+  const surely = covered.map(({ end, start }) => ({ start: start + errorMs, end: end - errorMs }))
+  const keep = without(ours, surely.filter(({ end, start }) => end > start)).filter(({ end, start }) =>
+    end - start > joinMs
+  )
   if (keep.length === 0) return { state: "covered" }
   const [only] = keep
   if (keep.length === 1 && only!.start === ours.start && only!.end === ours.end) return { state: "wanted" }

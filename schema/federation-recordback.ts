@@ -63,6 +63,8 @@ export const TransferKey = Schema.Struct({
   publicKey: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{43}$/)),
   expiresAt: Instant,
   signature: Schema.String.check(Schema.isMaxLength(2_048)),
+  /** The home node's clock as it answers, not signed: the serving node measures how far theirs differ. */
+  clockMs: EpochMs,
 }).annotate({ identifier: "RecordBackTransferKey" })
 export type TransferKey = typeof TransferKey.Type
 
@@ -71,8 +73,10 @@ export const SessionRequest = Schema.Struct({
   keyId: Uuid7,
   /** The data key as a compact JWE (ECDH-ES+A256KW, A256GCM). */
   envelope: Schema.String.check(Schema.isMaxLength(4_096)),
-  /** The serving node's clock, now: times of the manifest are judged by the home node's. */
-  clockMs: EpochMs,
+  /** The home node's clock minus the serving node's, as measured: times of the manifest are judged by it. */
+  offsetMs: Schema.Int,
+  /** By how much that may be wrong. */
+  offsetErrorMs: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
   manifest: Schema.Array(ManifestEntry).check(Schema.isMinLength(1), Schema.isMaxLength(maxManifest)),
 }).annotate({ identifier: "RecordBackSessionRequest" })
 export type SessionRequest = typeof SessionRequest.Type

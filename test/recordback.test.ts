@@ -7,7 +7,8 @@ import {
   signReceipt,
 } from "#actors/behaviour/federation-recordback-keys.ts"
 import {
-  clockShift,
+  aged,
+  clockOffset,
   coverageOf,
   cutTo,
   type Piece,
@@ -90,7 +91,7 @@ describe("a manifest", () => {
   ]) => {
     const covered = coverageOf(spansOf(files), spansOf(gaps))
     const [of] = spansOf([{ ...segment, length: segment.length + 1 }])
-    const verdict = verdictOf(of!, covered, 0)
+    const verdict = verdictOf(of!, covered, 0, 0)
     const keep = verdict.state === "wanted" ? [of!] : verdict.state === "cut" ? verdict.keep : []
     for (let at = of!.start; at < of!.end; at++) {
       assert.isFalse(holds(keep, at) && holds(covered, at) && verdict.state === "cut")
@@ -104,13 +105,19 @@ describe("a manifest", () => {
 
   it("is judged by one clock where two nodes disagree by an hour", () => {
     const hour = 3_600_000
-    assert.strictEqual(clockShift(10_000, 11_000), 0, "a second is the way a request takes")
-    const shift = clockShift(hour, 2 * hour)
+    const { errorMs, offsetMs: shift } = clockOffset(1_000, hour + 1_020, 1_040)
+    assert.deepStrictEqual({ shift, errorMs }, { shift: hour, errorMs: 21 })
+    assert.strictEqual(aged({ offsetMs: shift, errorMs }, hour).errorMs, 21 + 1_800)
     const ours = unite([{ start: hour + 1_000, end: hour + 5_000 }])
-    assert.deepStrictEqual(verdictOf({ start: 1_000, end: 5_000 }, ours, shift), { state: "covered" })
-    assert.deepStrictEqual(verdictOf({ start: 1_000, end: 9_000 }, ours, shift), {
+    assert.deepStrictEqual(verdictOf({ start: 1_000, end: 5_000 }, ours, shift, 0), { state: "covered" })
+    assert.deepStrictEqual(verdictOf({ start: 1_000, end: 9_000 }, ours, shift, 0), {
       state: "cut",
       keep: [{ start: 5_000, end: 9_000 }],
+    })
+    // What may be covered and may not is kept.
+    assert.deepStrictEqual(verdictOf({ start: 2_000, end: 9_000 }, ours, shift, errorMs), {
+      state: "cut",
+      keep: [{ start: 5_000 - errorMs, end: 9_000 }],
     })
   })
 })

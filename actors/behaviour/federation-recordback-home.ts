@@ -15,7 +15,7 @@ import { Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { type IncomingRow, RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
-import { clockShift, coverageOf, verdictOf } from "#cluster/recordback-manifest.ts"
+import { coverageOf, verdictOf } from "#cluster/recordback-manifest.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import type { EpochMs, Interval, NodeId, RecordingId } from "#schema/common.ts"
@@ -187,14 +187,13 @@ const make = Effect.gen(function*() {
 
   const open = Effect.fn("RecordBackHome.open")(function*(from: NodeId, request: SessionRequest) {
     yield* granted(from)
-    const { clockMs, manifest, rerouteId } = request
+    const { manifest, offsetErrorMs, offsetMs: shift, rerouteId } = request
     const dataKey = yield* keys.open(request.keyId, request.envelope, { rerouteId, from, to: nodeId })
     if (dataKey === null) return yield* new TransferKeyExpired({ keyId: request.keyId })
     if (dataKey === "forged") {
       return yield* new SegmentInvalid({ reason: "envelope", detail: "the envelope of the data key does not open" })
     }
     const nowMs = yield* Clock.currentTimeMillis
-    const shift = clockShift(clockMs, nowMs)
     const { reasonOf, recordings } = yield* judge(manifest, nowMs + Math.max(0, -shift))
     const { answers, changed, open: fresh, same } = sortOut(manifest, yield* store.find(from, manifest.map(nameOf)))
     const broken = yield* letGo(manifest, same, changed)
@@ -209,7 +208,7 @@ const make = Effect.gen(function*() {
       }
       const segment = { start: entry.startMs, end: entry.startMs + entry.durationMs }
       const around = { start: segment.start + shift, end: segment.end + shift }
-      const verdict = verdictOf(segment, coverage(entry.recordingId, around), shift)
+      const verdict = verdictOf(segment, coverage(entry.recordingId, around), shift, offsetErrorMs)
       if (verdict.state === "covered") {
         const receipt = yield* coveredReceipt(entry, from, rerouteId)
         answers.push({ ...nameOf(entry), ...nothing, state: "covered", receipt })

@@ -88,7 +88,8 @@ export const makeTransferKeys = (nodeId: NodeId, signing: KeyObject) => {
       const { keyId, madeMs, publicKey } = newest
       const claims = { nodeId, keyId, algorithm: wrapping, publicKey, expiresAt: madeMs + validMs } as const
       const text = yield* Effect.orDie(Schema.encodeEffect(KeyClaims)(claims))
-      return { ...claims, signature: yield* sign(text, keyType, signing) } satisfies TransferKey
+      const signature = yield* sign(text, keyType, signing)
+      return { ...claims, signature, clockMs: yield* Clock.currentTimeMillis } satisfies TransferKey
     }),
     /** Null: the key is not known or too old. `forged`: it does not open, or is for something else. */
     open: Effect.fnUntraced(function*(keyId: string, envelope: string, route: Route) {

@@ -9,6 +9,7 @@
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { aged, type ClockOffset, clockOffset } from "#cluster/recordback-manifest.ts"
 import { type Bucket, type Meter, take } from "#cluster/recordback-rate.ts"
 import { nonceBytes, sealedBytes, sealer } from "#cluster/recordback-seal.ts"
 import { Storage } from "#media/storage.ts"
@@ -41,6 +42,12 @@ const segmentTimeout = "10 minutes"
 type Planner = Effect.Success<typeof makePlanner>
 const encodeHead = Schema.encodeEffect(Schema.fromJsonString(SegmentHead))
 const encodeRequest = Schema.encodeEffect(SessionRequest)
+
+/** Where data keys are sent to, and how the home node's clock differed when it said so. */
+export interface SendKey extends Pick<TransferKey, "keyId" | "publicKey"> {
+  readonly clock: ClockOffset
+  readonly atMs: number
+}
 
 export interface SendOptions {
   readonly planner: Planner
@@ -274,24 +281,37 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
     /** The home node's key, by its own word. */
     transferKey: Effect.fnUntraced(function*({ homeNodeId }: JobRow) {
       const peer = yield* peers.get(homeNodeId)
+      const sentMs = yield* Clock.currentTimeMillis
       const told = yield* peers.call(homeNodeId, { method: "GET", path: `${base}/transfer-key` }, TransferKey)
+      const receivedMs = yield* Clock.currentTimeMillis
       const key = yield* checkedTransferKey(told, homeNodeId, peer.signingKey)
       const detail = "its transfer key is not signed by it"
-      return key ?? (yield* new PeerRefused({ nodeId: homeNodeId, status: 200, code: "bad_transfer_key", detail }))
+      if (key === null) {
+        return yield* new PeerRefused({ nodeId: homeNodeId, status: 200, code: "bad_transfer_key", detail })
+      }
+      const { keyId, publicKey } = key
+      return {
+        keyId,
+        publicKey,
+        clock: clockOffset(sentMs, told.clockMs, receivedMs),
+        atMs: receivedMs,
+      } satisfies SendKey
     }),
     /** One session; false: nothing is left to send. */
-    session: Effect.fnUntraced(function*(job: JobRow, key: Pick<TransferKey, "keyId" | "publicKey">) {
+    session: Effect.fnUntraced(function*(job: JobRow, key: SendKey) {
       const { promised, rows } = yield* promises.next(job.id)
       if (rows === 0) return false
       if (promised.length === 0) return true
       const peer = yield* peers.get(job.homeNodeId)
       const route = { rerouteId: job.id, from: nodeId, to: job.homeNodeId }
       const { dataKey, envelope } = yield* makeDataKey(key, route)
+      const clock = aged(key.clock, (yield* Clock.currentTimeMillis) - key.atMs)
       const request = yield* Effect.orDie(encodeRequest({
         rerouteId: job.id,
         keyId: key.keyId,
         envelope,
-        clockMs: yield* Clock.currentTimeMillis,
+        offsetMs: clock.offsetMs,
+        offsetErrorMs: clock.errorMs,
         manifest: promised.map(({ entry }) => entry),
       }))
       const opened = yield* peers.call(job.homeNodeId, {

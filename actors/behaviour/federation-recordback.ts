@@ -14,12 +14,7 @@ import { initialJob, isEnded, type JobEvent, type JobState, type Step, step } fr
 import type { PageRequest } from "#schema/common.ts"
 import { Uuid7 } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
-import {
-  type RecordBackJob,
-  RecordBackNotFound,
-  RecordBackStateConflict,
-  type TransferKey,
-} from "#schema/federation-recordback.ts"
+import { type RecordBackJob, RecordBackNotFound, RecordBackStateConflict } from "#schema/federation-recordback.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"
 import {
   Cause,
@@ -36,7 +31,7 @@ import {
   Stream,
 } from "effect"
 import { makePlanner } from "./federation-recordback-plan.ts"
-import { makeSend } from "./federation-recordback-send.ts"
+import { makeSend, type SendKey } from "./federation-recordback-send.ts"
 
 /** Between looks for the end of files that still grow. */
 const growingPause = Duration.seconds(2)
@@ -81,7 +76,7 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
   const scope = yield* Effect.scope
   const changes = yield* PubSub.sliding<string>(changesKept)
   const running = new Map<string, Running>()
-  const keys = new Map<string, Pick<TransferKey, "keyId" | "publicKey">>()
+  const keys = new Map<string, SendKey>()
   const moved = (id: string) => Effect.asVoid(PubSub.publish(changes, id))
   const idle = makeMeter()
   const meterOf = (id: string): Meter => running.get(id)?.meter ?? idle

@@ -2,15 +2,17 @@
  * Captures: who pulls which camera, and what of it is on whose disk. A camera numbers its pictures, ten a second; the first of a
  * second is a key frame, where a capture begins and to which a killed process loses what it had not synced.
  */
-import { addSpan, missing, removeSpan, type Span } from "./spans.ts"
+import { addSpan, removeSpan, type Span } from "./spans.ts"
 import { later, type Machine, type World } from "./world.ts"
 
 /** Pictures in a group, in a segment of the manifest, and in a shadow's ring. */
-const group = 10
+export const group = 10
 export const segment = 100
 const ring = 300
 
 interface Kept {
+  /** Who recorded it. */
+  readonly origin: number
   readonly camera: number
   readonly epoch: number
   spans: ReadonlyArray<Span>
@@ -26,10 +28,11 @@ export interface Captures {
   /** The process is gone. */
   readonly killed: () => void
   readonly kept: () => ReadonlyArray<Kept>
-  readonly put: (camera: number, epoch: number, span: Span) => void
+  readonly put: (camera: number, epoch: number, span: Span, origin: number) => void
   readonly drop: (camera: number, epoch: number, span: Span) => void
-  /** What is on disk and what of a span is not, whatever its epoch. */
-  readonly lacks: (camera: number, span: Span) => ReadonlyArray<Span>
+  /** What this node recorded of a camera itself, and what it took from another. */
+  readonly own: (camera: number) => ReadonlyArray<Span>
+  readonly taken: (camera: number, epoch: number, origin: number) => ReadonlyArray<Span>
 }
 
 interface Capture {
@@ -69,15 +72,16 @@ export const captures = (
   const disk = new Map<string, Kept>()
   const picture = (): number => Math.floor(line.now() / 100)
 
-  const put = (camera: number, epoch: number, span: Span): void => {
-    const key = `${camera} ${epoch}`
-    const kept = disk.get(key) ?? { camera, epoch, spans: [] }
+  const keyOf = (camera: number, epoch: number, origin: number): string => `${camera} ${epoch} ${origin}`
+  const put = (camera: number, epoch: number, span: Span, origin: number): void => {
+    const key = keyOf(camera, epoch, origin)
+    const kept = disk.get(key) ?? { camera, epoch, origin, spans: [] }
     kept.spans = addSpan(kept.spans, span)
     disk.set(key, kept)
   }
   const write = (capture: Capture, until: number): void => {
     if (capture.from !== null && capture.epoch !== null && until > capture.from) {
-      put(capture.camera, capture.epoch, [capture.from, until])
+      put(capture.camera, capture.epoch, [capture.from, until], machine.index)
       facts.recorded(line.now(), machine.index, capture.camera, capture.epoch, [capture.from, until])
     }
     capture.from = null
@@ -153,18 +157,16 @@ export const captures = (
         capture.shadow = false
       }
     },
-    kept: () => [...disk.values()].filter((one) => one.spans.length > 0),
+    kept: () => [...disk.values()].filter((one) => one.origin === machine.index && one.spans.length > 0),
     put,
     drop: (camera, epoch, span) => {
-      const kept = disk.get(`${camera} ${epoch}`)
+      const kept = disk.get(keyOf(camera, epoch, machine.index))
       if (kept !== undefined) kept.spans = removeSpan(kept.spans, span)
     },
-    lacks: (camera, span) => {
-      const spans = [...disk.values()].filter((one) => one.camera === camera).flatMap((one) => one.spans).reduce(
-        (sum: ReadonlyArray<Span>, one) => addSpan(sum, one),
-        [],
-      )
-      return missing(spans, span)
-    },
+    own: (camera) =>
+      [...disk.values()].filter((one) => one.camera === camera && one.origin === machine.index).flatMap((one) =>
+        one.spans
+      ),
+    taken: (camera, epoch, origin) => disk.get(keyOf(camera, epoch, origin))?.spans ?? [],
   }
 }

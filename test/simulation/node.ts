@@ -36,6 +36,7 @@ import {
   statusOf,
 } from "#cluster/protection-state.ts"
 import { step } from "#cluster/protection.ts"
+import type { JobState } from "#cluster/recordback.ts"
 import { defaultSettings, type RerouteStatus } from "#schema/federation-protection.ts"
 import type { ProtectionClass } from "#schema/federation.ts"
 import type { Captures } from "./cameras.ts"
@@ -48,7 +49,8 @@ export interface Disk {
   readonly promises: Map<number, Promised>
   /** Slots of others that this node owns, in its database. */
   readonly owned: Map<number, { readonly epoch: number; readonly rerouteId: string }>
-  readonly reroutes: Map<string, { readonly home: number; first: number; last: number }>
+  /** Record-back jobs, by reroute. */
+  readonly jobs: Map<string, JobState>
 }
 
 export interface Node {
@@ -128,7 +130,7 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
     ])),
     promises: new Map(),
     owned: new Map(),
-    reroutes: new Map(),
+    jobs: new Map(),
   })
   let disk = newDisk()
   let process: Process | null = null
@@ -291,9 +293,6 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
           const epoch = Math.max(command.epoch, owned?.epoch ?? 0)
           const rerouteId = owned?.rerouteId ?? `${self} ${home} ${epoch}`
           disk.owned.set(home, { epoch, rerouteId })
-          const reroute = disk.reroutes.get(rerouteId) ?? { home, first: epoch, last: epoch }
-          reroute.last = epoch
-          disk.reroutes.set(rerouteId, reroute)
           facts.serves(line.now(), self, home, epoch)
           wantCaptures()
           if (survives()) tell(home, { type: "slotTaken", epoch, rerouteId })
@@ -332,14 +331,14 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
         break
       }
       case "beginRecordBack":
-        sendHome(world, machine, captures, nodes, { ...command, home, cameras: cameras(home) }, () => {
+        sendHome(world, machine, captures, nodes, { ...command, home, cameras: cameras(home) }, disk.jobs, () => {
           tell(home, { type: "recordedBack", rerouteId: command.rerouteId })
         })
         break
       case "cleanUp": {
         const attempt = (): void => {
           if (machine.databaseFaults > 0) return later(world, machine, 1_000, attempt)
-          disk.reroutes.delete(command.rerouteId)
+          disk.jobs.delete(command.rerouteId)
           tell(home, { type: "cleanedUp", rerouteId: command.rerouteId })
         }
         later(world, machine, chance.int(5, 200), attempt)

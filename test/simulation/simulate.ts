@@ -53,6 +53,11 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
       databaseFaults: 0,
       clockBase: 0,
       clockRate: 1 + (chance.unit() - 0.5) * 0.0018,
+      skewMs: chance.chance(0.6) ?
+        0 :
+        chance.chance(0.5) ?
+        chance.int(-3_000, 3_000) :
+        chance.pick([-1, 1]) * 3_600_000,
       waiting: [],
     })),
     links: Array.from(

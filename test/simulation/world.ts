@@ -31,6 +31,8 @@ export interface Machine {
   databaseFaults: number
   clockBase: number
   clockRate: number
+  /** Its wall clock minus true time. */
+  readonly skewMs: number
   waiting: Array<() => void>
 }
 
@@ -54,6 +56,9 @@ export const nodeId = (index: number): NodeId => NodeId.make(`01990000-0000-7000
 /** A process's monotonic clock, whole milliseconds. */
 export const clock = (world: World, machine: Machine): number =>
   Math.floor(machine.clockBase + world.line.now() * machine.clockRate)
+
+/** A node's wall clock. */
+export const wall = (world: World, machine: Machine): number => world.line.now() + machine.skewMs
 
 /** Runs in the process of `machine` that is there now, after a delay of true time; never in a later one. */
 export const later = (world: World, machine: Machine, delay: number, run: () => void): void => {
