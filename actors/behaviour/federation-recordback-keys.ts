@@ -29,7 +29,7 @@ const Envelope = Schema.fromJsonString(Schema.Struct({
   key: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{43}$/)),
 }))
 const decodeEnvelope = Schema.decodeUnknownOption(Envelope)
-const { signature: _signature, ...signed } = TransferKey.fields
+const { clockMs: _clockMs, signature: _signature, ...signed } = TransferKey.fields
 const KeyClaims = Schema.fromJsonString(Schema.Struct(signed))
 const decodeKey = Schema.decodeUnknownOption(KeyClaims)
 const Claims = Schema.fromJsonString(ReceiptClaims)
