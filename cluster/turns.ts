@@ -15,6 +15,8 @@ export const lastRun = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> =>
 
 /** Turns of both, in order, without those up to `after`, which the home node has behind it. */
 export const unite = (a: ReadonlyArray<Turn>, b: ReadonlyArray<Turn>, after: number): ReadonlyArray<Turn> => {
+  // Nearly always, and twice a second.
+  if (a.length + b.length === 0) return a
   const found = new Map<string, Turn>()
   for (const turn of [...a, ...b]) if (turn.epoch > after) found.set(`${turn.epoch} ${turn.nodeId}`, turn)
   return [...found.values()].toSorted((x, y) => x.epoch - y.epoch || (x.nodeId < y.nodeId ? -1 : 1)).slice(-turnsKept)

@@ -152,6 +152,28 @@ describe("lease of control", () => {
     assert.isFalse(mayControl(holders.get(first)!, 2, 72_000))
   })
 
+  it("is not moved by the statement that the home node is off while the home node asks for it", () => {
+    const { deliver, holders, tell, wire } = world([home, first])
+    tell(home, { type: "want", epoch: 1, override: false, turns: [] }, 10_000)
+    for (const { command, from } of wire.splice(0)) deliver(from, command, 10_000)
+    tell(first, { type: "want", epoch: 2, override: true, turns: [{ epoch: 2, nodeId: first }] }, 10_600)
+    assert.isFalse(mayControl(holders.get(first)!, 2, 10_600))
+    for (let now = 11_000; now <= 16_000; now += 500) tell(first, { type: "tick" }, now)
+    assert.isTrue(mayControl(holders.get(first)!, 2, 16_000))
+  })
+
+  it("ends with the word of one voter that knows of a later turn", () => {
+    const { holders, tell } = world([home, first, second])
+    tell(home, { type: "want", epoch: 1, override: false, turns: [] }, 10_000)
+    const { bootId, round } = holders.get(home)!
+    const answer = { bootId, round, inForce: 0, turns: [] }
+    tell(home, { type: "answer", answer: { ...answer, from: first, granted: true } }, 10_010)
+    assert.isTrue(mayControl(holders.get(home)!, 1, 10_010))
+    const later = { ...answer, from: second, granted: false, inForce: 2, turns: [{ epoch: 2, nodeId: first }] }
+    tell(home, { type: "answer", answer: later }, 10_020)
+    assert.isFalse(mayControl(holders.get(home)!, 1, 10_020))
+  })
+
   it("of a node alone is its own at once", () => {
     const { holders, tell } = world([home])
     tell(home, { type: "want", epoch: 1, override: false, turns: [] }, 0)

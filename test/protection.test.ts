@@ -251,6 +251,15 @@ describe("protection, by name", () => {
     assert.deepStrictEqual(after.given.at(-2), [15_000, { type: "takeSlot", epoch: 3 }])
   })
 
+  it("hears with the next heartbeat whether it may still guard", () => {
+    const state = protectedAt10()
+    const revoked = step(state, { ...beat(1), granted: false } as ProtectionEvent, 10_500)
+    assert.strictEqual(revoked.state.tag, "pendingGrant")
+    assert.deepInclude(revoked.commands, { type: "dropBundle" })
+    const granted = step(revoked.state, { ...beat(1), granted: true } as ProtectionEvent, 11_000)
+    assert.deepInclude(granted.commands, { type: "refreshBundle", digest: "d" })
+  })
+
   it("does not mistake its own freeze for the death of the home node", () => {
     const thawed = step(protectedAt10(), tick, 600_000)
     assert.strictEqual(thawed.state.tag, "protected")
