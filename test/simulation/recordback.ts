@@ -107,10 +107,12 @@ export const sendHome = (
           gone(manifest[n]!)
           return one(n + 1)
         }
-        const pieces = verdict.state === "wanted" ? [span] : verdict.keep.map((keep): Span => [
-          Math.max(span[0], Math.floor((keep.start - machine.skewMs) / 100 / group) * group),
-          Math.min(span[1], Math.ceil((keep.end - machine.skewMs) / 100)),
-        ])
+        const pieces = verdict.state === "cut" ?
+          verdict.keep.map((keep): Span => [
+            Math.max(span[0], Math.floor((keep.start - machine.skewMs) / 100 / group) * group),
+            Math.min(span[1], Math.ceil((keep.end - machine.skewMs) / 100)),
+          ]) :
+          [span]
         push(manifest[n]!, pieces, (stored) => stored ? one(n + 1) : next(failed))
       }
       one(0)
