@@ -1,4 +1,4 @@
-/** Footage comes home: over two storages and two databases, with both nodes dying on the way. */
+/** Footage comes home: over two storages, with both nodes dying on the way. */
 import { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { FileIdentity, Storage } from "#media/storage.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"

@@ -34,7 +34,7 @@ const base = "/federation/api/v1/federation/failover/recordback"
 const atOnce = 3
 /** Segments of a session: a GiB of full ones, so that what was hashed is still in memory when it goes. */
 const sessionSegments = 64
-/** After so many times other bytes than promised a segment counts as damaged here. */
+/** After so many refusals (other bytes than promised, an epoch that the home node has not read yet) a segment counts as lost. */
 const mostTries = 3
 /** Until the answer to a segment; its last one waits for the whole file to be stored. */
 const segmentTimeout = "10 minutes"
@@ -194,6 +194,12 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
     yield* moved(job.id)
   })
 
+  /** Read and promised anew, a few times. */
+  const damaged = (job: JobRow, one: Promised) =>
+    one.row.tries + 1 >= mostTries ?
+      Effect.asVoid(store.settle(job.id, one.row, "lost", null)) :
+      Effect.asVoid(store.unhashed(job.id, one.row))
+
   const heard = Effect.fnUntraced(function*(job: JobRow, peer: Peer, one: Promised, answer: SegmentAnswer) {
     switch (answer.state) {
       case "stored":
@@ -210,7 +216,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
           segment: keyOf(one.entry),
           reason: answer.reason,
         })
-        return yield* store.settle(job.id, one.row, "lost", null)
+        return yield* damaged(job, one)
       case "held":
       case "wanted":
         return
@@ -266,9 +272,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
         const { failure } = sent
         if (failure._tag !== "PeerRefused" || failure.status !== 422) return yield* failure
         yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.detail })
-        const damaged = one.row.tries + 1 >= mostTries
-        yield* damaged ? store.settle(job.id, one.row, "lost", null) : store.unhashed(job.id, one.row)
-        return
+        return yield* damaged(job, one)
       }
       for (const answer of sent.success.segments) {
         const other = all.get(keyOf(answer))
@@ -323,16 +327,17 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       const all = new Map(promised.map((one) => [keyOf(one.entry), one]))
       const wanted: Array<Promised> = []
       let settled = 0
+      let refusal = "it holds what was sent, and does not store it"
       for (const answer of opened.segments) {
         const one = all.get(keyOf(answer))
         if (one === undefined) continue
         if (answer.state === "wanted") wanted.push(one)
+        else if (answer.state === "refused") refusal = answer.reason
         else if (answer.state !== "held") settled++
         yield* heard(job, peer, one, answer)
       }
       if (wanted.length + settled === 0) {
-        const detail = "it holds what was sent, and does not store it"
-        return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "nothing_moved", detail })
+        return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "nothing_moved", detail: refusal })
       }
       const session = { id: opened.sessionId, dataKey }
       yield* Effect.forEach(wanted, (one) => push(job, peer, session, one, all), { concurrency: atOnce, discard: true })

@@ -67,8 +67,8 @@ export interface Totals {
 
 const jobColumns =
   `id, home_node_id AS "homeNodeId", slot, first_epoch::float8 AS "firstEpoch", last_epoch::float8 AS "lastEpoch",
-  state, attempt, refusals, (extract(epoch FROM due_at) * 1000)::float8 AS "dueMs", reason,
-  (extract(epoch FROM created_at) * 1000)::float8 AS "createdMs", (extract(epoch FROM ended_at) * 1000)::float8 AS "endedMs"`
+  state, attempt, refusals, round(extract(epoch FROM due_at) * 1000)::float8 AS "dueMs", reason,
+  round(extract(epoch FROM created_at) * 1000)::float8 AS "createdMs", round(extract(epoch FROM ended_at) * 1000)::float8 AS "endedMs"`
 
 const segmentColumns = `recording_id AS "recordingId", epoch::float8 AS epoch, sequence::float8 AS sequence,
   channel_id AS "channelId", file_id AS "fileId", folder, first_row AS "firstRow", end_row AS "endRow", at::float8 AS at, bytes,
