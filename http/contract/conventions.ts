@@ -118,6 +118,8 @@ const marks = (some: Partial<OperationMarks>): Context.Context<never> =>
 export const extension = marks({ extension: true })
 /** For operations of the table that stream: playlists that wait, media, events. */
 export const streaming = marks({ streams: true })
+/** For operations of the table whose body is read as it comes; marks do not add up. */
+export const streamingUpload = (maxBodyBytes: number) => marks({ streams: true, maxBodyBytes })
 /** An {@link extension} that takes a whole document; marks do not add up. */
 export const largeExtension = (maxBodyBytes: number) => marks({ extension: true, maxBodyBytes })
 /** What an endpoint is marked with. */

@@ -24,13 +24,14 @@ import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { audited, pageQuery, streaming } from "./conventions.ts"
+import { audited, pageQuery, streaming, streamingUpload } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/federation/api/v1/federation/failover/recordback"
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 /** Seal and boundaries besides the bytes themselves. */
 const overhead = 64 * 1024
+const largestUpload = hardestSegmentBytes + maxFrontBytes + overhead
 
 const Upload = Schema.Struct({
   segment: Schema.fromJsonString(SegmentHead),
@@ -38,7 +39,7 @@ const Upload = Schema.Struct({
 }).pipe(HttpApiSchema.asMultipartStream({
   maxParts: 2,
   maxFieldSize: 4_096,
-  maxFileSize: hardestSegmentBytes + maxFrontBytes + overhead,
+  maxFileSize: largestUpload,
 }))
 
 const home = [
@@ -66,14 +67,15 @@ const home = [
     payload: Upload,
     success: SegmentsTaken,
     error: problems(RecordBackRefused, RecordBackSessionNotFound, SegmentInvalid, RecordBackNoRoom),
-  }).annotateMerge(access("peer")).annotateMerge(streaming).annotateMerge(audited("none")).annotateMerge(
-    doc(
-      "Push a record-back segment (peer API, multipart streaming)",
-      "Two parts in this order: `segment` (`{ sessionId, recordingId, epoch, sequence }`) and `data`: a nonce of 12 bytes, the AES-256-GCM " +
-        "ciphertext of the file's front and the segment's fragments, and the tag. Nothing of it is believed before seal, length, SHA-256, " +
-        "identity, interval and fragments were checked. With the last segment of a file the answer has the receipts of all of them.",
+  }).annotateMerge(access("peer")).annotateMerge(streamingUpload(largestUpload)).annotateMerge(audited("none"))
+    .annotateMerge(
+      doc(
+        "Push a record-back segment (peer API, multipart streaming)",
+        "Two parts in this order: `segment` (`{ sessionId, recordingId, epoch, sequence }`) and `data`: a nonce of 12 bytes, the AES-256-GCM " +
+          "ciphertext of the file's front and the segment's fragments, and the tag. Nothing of it is believed before seal, length, SHA-256, " +
+          "identity, interval and fragments were checked. With the last segment of a file the answer has the receipts of all of them.",
+      ),
     ),
-  ),
 ] as const
 
 const steering = (name: "pauseJob" | "resumeJob" | "retryJob", verb: string, summary: string, description: string) =>
