@@ -84,6 +84,8 @@ const makeShelf = () => {
   }
 }
 
+const endOf = (end: EpochMs | undefined) => end === undefined ? {} : { end }
+
 /** A text of another node that is no playlist. */
 const unusable = (holder: NodeId) => ({ reason }: NoPlaylist) =>
   new PeerRefused({ nodeId: holder, status: 200, code: "bad_answer", detail: `its playlist cannot be used: ${reason}` })
@@ -108,7 +110,7 @@ export const makeReplay = Effect.gen(function*() {
         holders.open(holder, {
           recordingToken,
           start: stretch.start,
-          ...(at < stretches.length - 1 || end !== undefined ? { end: Math.min(stretch.end, end ?? stretch.end) } : {}),
+          ...endOf(at < stretches.length - 1 ? stretch.end : end),
           ...(speed === undefined ? {} : { speed }),
         }, who),
         (sessionId): Part => ({ holder, sessionId, texts: new Map(), closed: false }),

@@ -41,7 +41,7 @@ const endpoints = [
       "Playlists under this node's id, files under that of the node which has them. `Range` is passed through; nothing is held whole.",
     ),
   ),
-  HttpApiEndpoint.get("offeredChannels", `${base}/channels`, {
+  HttpApiEndpoint.get("offeredChannels", `${base}/federation/channels`, {
     success: Schema.Struct({ items: Schema.Array(OfferedChannel) }),
   }).annotateMerge(access("peer")).annotateMerge(extension).annotateMerge(
     doc("List the channels that this node shows (peer API)", "What the grants of the asking node reach, on one page."),

@@ -1,0 +1,138 @@
+/** What one node shows of another: channels, one timeline, replay relayed with its ranges, configuration by a proxy. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
+import { startCameras } from "./harness/cameras.ts"
+import { type PeerNode, twoPeers, until } from "./harness/two-peers.ts"
+
+const probe = promisify(execFile)
+const federation = "/federation/api/v1/federation"
+
+interface Span {
+  readonly start: string
+  readonly end: string
+  readonly holderNodeId: string
+}
+
+const items = <A>(body: Readonly<Record<string, unknown>>) => body["items"] as ReadonlyArray<A>
+
+/** Records the camera until there are a few seconds of it. */
+const recorded = async (home: PeerNode, sourceUrl: string, account: { username: string; password: string }) => {
+  const camera = await home.ask("POST", "/camera/api/v1/cameras", {
+    name: "Gate",
+    driver: "rtsp",
+    streams: [{ role: "main", sourceUrl }],
+    ...account,
+  })
+  assert.strictEqual(camera.status, 201, JSON.stringify(camera.body))
+  const [channel] = camera.body["channels"] as ReadonlyArray<{ id: string }>
+  const recording = await home.ask("POST", "/record/api/v1/recordings", {
+    channelId: channel!.id,
+    mode: "continuous",
+    enabled: true,
+    retentionDays: 1,
+  })
+  assert.strictEqual(recording.status, 201, JSON.stringify(recording.body))
+  const token = recording.body["recordingToken"] as string
+  const from = Date.now()
+  await until("four seconds of footage", async () => {
+    const query = `start=${new Date(from - 60_000).toISOString()}&end=${new Date().toISOString()}`
+    const { body } = await home.ask("GET", `/search/api/v1/recordings/${token}/timeline?${query}`)
+    const spans = body["spans"] as ReadonlyArray<{ start: string; end: string }>
+    return spans.some(({ end, start }) => Date.parse(end) - Date.parse(start) >= 4_000) || null
+  })
+  return { token, cameraId: camera.body["id"] as string, channelId: channel!.id, from }
+}
+
+const picturesOf = async (url: string): Promise<number> => {
+  const { stdout } = await probe("ffprobe", [
+    ...["-v", "error", "-allowed_extensions", "ALL", "-select_streams", "v:0", "-count_frames"],
+    ...["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", url],
+  ])
+  return Number(stdout.trim().split("\n")[0])
+}
+
+it.live("a node shows what its peer has", () =>
+  Effect.gen(function*() {
+    const cameras = yield* Effect.acquireRelease(Effect.promise(() => startCameras(1)), (started) =>
+      Effect.promise(() => started.stop()))
+    const { guard, home } = yield* twoPeers()
+    yield* Effect.promise(async () => {
+      const { username, password } = cameras
+      const { cameraId, channelId, from, token } = await recorded(home, cameras.urls[0]!, { username, password })
+
+      // Channels, under ids that stay.
+      const mapped = await guard.ask("POST", `${federation}/nodes/${home.nodeId}/remap`)
+      assert.strictEqual(mapped.status, 200, JSON.stringify(mapped.body))
+      const listed = items<{ id: string; remoteChannelId: string; nodeId: string; cameraName: string }>(
+        (await guard.ask("GET", "/bff/api/v1/federation-channels")).body,
+      )
+      assert.deepEqual(listed.map(({ cameraName, nodeId, remoteChannelId }) => [cameraName, nodeId, remoteChannelId]), [
+        ["Gate", home.nodeId, channelId],
+      ])
+      const again = await guard.ask("POST", `${federation}/nodes/${home.nodeId}/remap`)
+      assert.deepInclude(again.body, { channels: 1, added: [], changed: [], gone: [] })
+      const group = await guard.ask("POST", "/permission/api/v1/resource-groups", {
+        name: "Of the other node",
+        resources: [{ kind: "channel", id: listed[0]!.id }],
+      })
+      assert.strictEqual(group.status, 201, JSON.stringify(group.body))
+
+      // One timeline.
+      const [start, end] = [new Date(from - 1_000).toISOString(), new Date().toISOString()]
+      const timelinePath = `/bff/api/v1/federation-search/recordings/${token}/timeline?start=${start}&end=${end}`
+      const timeline = await guard.ask("GET", timelinePath)
+      assert.strictEqual(timeline.status, 200, JSON.stringify(timeline.body))
+      assert.strictEqual(timeline.body["partial"], false)
+      const spans = timeline.body["spans"] as ReadonlyArray<Span>
+      assert.isTrue(
+        spans.length > 0 && spans.every(({ holderNodeId }) => holderNodeId === home.nodeId),
+      )
+      const nobody = token.replace(/.$/, (last) => last === "0" ? "1" : "0")
+      const unknown = await guard.ask("GET", timelinePath.replace(token, nobody))
+      assert.strictEqual(unknown.status, 404)
+
+      // Replay: the same pictures as from the node that has them.
+      const opened = await guard.ask("POST", "/bff/api/v1/federation-replay/uri", { recordingToken: token, start, end })
+      assert.strictEqual(opened.status, 201, JSON.stringify(opened.body))
+      const uri = opened.body["uri"] as string
+      const { body } = await home.ask("POST", "/replay/api/v1/replay/uri", { recordingToken: token, start, end })
+      const pictures = await picturesOf(`${guard.base}${uri}`)
+      assert.isAbove(pictures, 40)
+      assert.strictEqual(pictures, await picturesOf(`${home.base}${body["uri"] as string}`))
+
+      // Ranges are passed through, and nothing but the session's own files.
+      const playlist = await (await fetch(new URL("playlist.m3u8", `${guard.base}${uri}`))).text()
+      const segment = playlist.split("\n").find((line) => line.endsWith(".m4s"))!
+      const address = new URL(segment, `${guard.base}${uri}`)
+      const part = await fetch(address, { headers: { range: "bytes=10-19" } })
+      assert.strictEqual(part.status, 206)
+      assert.match(part.headers.get("content-range") ?? "", /^bytes 10-19\/\d+$/)
+      const whole = new Uint8Array(await (await fetch(address)).arrayBuffer())
+      assert.deepEqual([...new Uint8Array(await part.arrayBuffer())], [...whole.subarray(10, 20)])
+      assert.strictEqual((await fetch(address, { headers: { range: `bytes=${whole.length}-` } })).status, 416)
+      assert.strictEqual((await fetch(new URL("0-nothing.m4s", address))).status, 404)
+      assert.strictEqual((await fetch(String(address).replace(home.nodeId, guard.nodeId))).status, 404)
+
+      // Configuration: what this node's roles there allow, and nothing else.
+      const proxy = `/bff/api/v1/federation-config/${home.nodeId}`
+      const read = await guard.ask("GET", `${proxy}/camera/api/v1/cameras/${cameraId}`)
+      assert.deepInclude(read.body, { id: cameraId, name: "Gate" })
+      const change = { name: "Main gate" }
+      const refused = await guard.ask("PUT", `${proxy}/camera/api/v1/cameras/${cameraId}`, change)
+      assert.deepInclude(refused.body, { status: 502, code: "peer_refused" })
+      for (const path of ["auth/api/v1/users", "camera/api/v1/cameras/../../../auth/api/v1/users"]) {
+        const { status } = await guard.ask("GET", `${proxy}/${encodeURIComponent(path).replaceAll("%2F", "/")}`)
+        assert.include([400, 404, 422], status, path)
+      }
+
+      // The end of the pairing ends what was opened.
+      assert.strictEqual((await guard.ask("DELETE", `${federation}/nodes/${home.nodeId}/pair`)).status, 204)
+      await until("the channels go with the pairing", async () => {
+        const left = items((await guard.ask("GET", "/bff/api/v1/federation-channels")).body)
+        return left.length === 0 || null
+      })
+      assert.notStrictEqual((await fetch(address)).status, 200)
+    })
+  }), 240_000)
