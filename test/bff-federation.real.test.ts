@@ -15,7 +15,15 @@ interface Span {
   readonly holderNodeId: string
 }
 
-const items = <A>(body: Readonly<Record<string, unknown>>) => body["items"] as ReadonlyArray<A>
+interface ChannelTold {
+  readonly id: string
+  readonly remoteChannelId: string
+  readonly nodeId: string
+  readonly cameraName: string
+}
+
+const channelsOf = async (node: PeerNode) =>
+  (await node.ask("GET", "/bff/api/v1/federation-channels")).body["items"] as ReadonlyArray<ChannelTold>
 
 /** Records the camera until there are a few seconds of it. */
 const recorded = async (home: PeerNode, sourceUrl: string, account: { username: string; password: string }) => {
@@ -47,8 +55,18 @@ const recorded = async (home: PeerNode, sourceUrl: string, account: { username: 
 
 const picturesOf = async (url: string): Promise<number> => {
   const { stdout } = await probe("ffprobe", [
-    ...["-v", "error", "-allowed_extensions", "ALL", "-select_streams", "v:0", "-count_frames"],
-    ...["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", url],
+    "-v",
+    "error",
+    "-allowed_extensions",
+    "ALL",
+    "-select_streams",
+    "v:0",
+    "-count_frames",
+    "-show_entries",
+    "stream=nb_read_frames",
+    "-of",
+    "csv=p=0",
+    url,
   ])
   return Number(stdout.trim().split("\n")[0])
 }
@@ -65,9 +83,7 @@ it.live("a node shows what its peer has", () =>
       // Channels, under ids that stay.
       const mapped = await guard.ask("POST", `${federation}/nodes/${home.nodeId}/remap`)
       assert.strictEqual(mapped.status, 200, JSON.stringify(mapped.body))
-      const listed = items<{ id: string; remoteChannelId: string; nodeId: string; cameraName: string }>(
-        (await guard.ask("GET", "/bff/api/v1/federation-channels")).body,
-      )
+      const listed = await channelsOf(guard)
       assert.deepEqual(listed.map(({ cameraName, nodeId, remoteChannelId }) => [cameraName, nodeId, remoteChannelId]), [
         ["Gate", home.nodeId, channelId],
       ])
@@ -94,10 +110,11 @@ it.live("a node shows what its peer has", () =>
       assert.strictEqual(unknown.status, 404)
 
       // Replay: the same pictures as from the node that has them.
-      const opened = await guard.ask("POST", "/bff/api/v1/federation-replay/uri", { recordingToken: token, start, end })
+      const asked = { recordingToken: token, start, end: new Date(Date.parse(spans.at(-1)!.end) - 1_000).toISOString() }
+      const opened = await guard.ask("POST", "/bff/api/v1/federation-replay/uri", asked)
       assert.strictEqual(opened.status, 201, JSON.stringify(opened.body))
       const uri = opened.body["uri"] as string
-      const { body } = await home.ask("POST", "/replay/api/v1/replay/uri", { recordingToken: token, start, end })
+      const { body } = await home.ask("POST", "/replay/api/v1/replay/uri", asked)
       const pictures = await picturesOf(`${guard.base}${uri}`)
       assert.isAbove(pictures, 40)
       assert.strictEqual(pictures, await picturesOf(`${home.base}${body["uri"] as string}`))
@@ -130,7 +147,7 @@ it.live("a node shows what its peer has", () =>
       // The end of the pairing ends what was opened.
       assert.strictEqual((await guard.ask("DELETE", `${federation}/nodes/${home.nodeId}/pair`)).status, 204)
       await until("the channels go with the pairing", async () => {
-        const left = items((await guard.ask("GET", "/bff/api/v1/federation-channels")).body)
+        const left = await channelsOf(guard)
         return left.length === 0 || null
       })
       assert.notStrictEqual((await fetch(address)).status, 200)
