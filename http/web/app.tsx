@@ -12,6 +12,7 @@ import { GroupsPage } from "./pages/groups.tsx"
 import { LicencePage } from "./pages/licence.tsx"
 import { LivePage } from "./pages/live.tsx"
 import { MatrixPage } from "./pages/matrix.tsx"
+import { NodesPage } from "./pages/nodes.tsx"
 import { NotificationsPage } from "./pages/notifications.tsx"
 import { PlayerPage } from "./pages/player.tsx"
 import { ProfilePage } from "./pages/profile.tsx"
@@ -93,6 +94,7 @@ const Page = ({ route }: { readonly route: Route }) => {
   if (route.page === "security") return <SecurityPage tab={route.argument} />
   if (route.page === "audit") return <AuditPage />
   if (route.page === "licence") return <LicencePage />
+  if (route.page === "nodes") return <NodesPage />
   if (route.page === "system") return <SystemPage />
   if (route.page === "play" && token !== null) {
     return <PlayerPage key={token} token={token} at={Number(route.query.get("t")) || null} />

@@ -7,7 +7,17 @@
 import type { Permission } from "#schema/permission.ts"
 
 export interface Place {
-  readonly id: "live" | "cameras" | "recordings" | "rules" | "users" | "security" | "audit" | "licence" | "system"
+  readonly id:
+    | "live"
+    | "cameras"
+    | "recordings"
+    | "rules"
+    | "users"
+    | "security"
+    | "audit"
+    | "licence"
+    | "nodes"
+    | "system"
   readonly name: string
   readonly group: "watch" | "manage"
   /** Any of these opens it. */
@@ -23,6 +33,7 @@ export const places: ReadonlyArray<Place> = [
   { id: "security", name: "Security", group: "manage", needs: ["user:read", "system:read"] },
   { id: "audit", name: "Audit log", group: "manage", needs: ["audit:read"] },
   { id: "licence", name: "Licence", group: "manage", needs: ["license:read"] },
+  { id: "nodes", name: "Nodes", group: "manage", needs: ["federation:read"] },
   { id: "system", name: "System", group: "manage", needs: ["system:read"] },
 ]
 
