@@ -3,12 +3,13 @@ import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { sealedColumns } from "#actors/store/auth-vault.ts"
 import * as Identity from "#cluster/identity.ts"
+import * as Keys from "#cluster/keyring.ts"
 import * as Vaults from "#cluster/vault.ts"
 import * as Database from "#ops/database.ts"
-import { keyIdOf, MasterKeys, Vault } from "#schema/vault.ts"
+import { keyIdOf, MasterKeys, NodeVault, SharedKeys, Vault } from "#schema/vault.ts"
 import { NodeFileSystem } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, Schedule, type Scope, Stream, SubscriptionRef } from "effect"
 import { SqlClient } from "effect/sql"
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
@@ -85,6 +86,17 @@ const fill = Effect.gen(function*() {
   yield* sql`
     INSERT INTO auth_signing_key (kid, public_x, sealed_private, created_at, signs_from, expires_at)
     VALUES ('kid', '', ${yield* seal("auth_signing_key", "kid")}, ${now}, ${now}, ${now})`
+  const [node, peer] = [uuid(), uuid()]
+  yield* sql`
+    INSERT INTO node (node_id, slot, name, address, signing_key, transfer_key, created_at, started_at)
+    VALUES (${node}, 'n00', 'n', 'a', 's', 't', ${now}, ${now})`
+  yield* sql`
+    INSERT INTO auth_peer (id, node_id, peer_id, name, address, signing_key, transfer_key, roles, media_read_enforcement,
+      guardian_granted, sealed_token, token_expires_at, paired_at)
+    VALUES (${peer}, ${node}, ${peer}, 'p', 'a', 's', 't', '{}', true, false, ${yield* seal(
+    "auth_peer",
+    peer,
+  )}, ${now}, ${now})`
   yield* sql`
     INSERT INTO auth_smtp (host, port, security, sealed_password, from_address, allow_unverified, version)
     VALUES ('h', 1, 'tls', ${yield* seal("auth_smtp", "true")}, 'f', false, 1)`
@@ -231,4 +243,44 @@ it.live("a renewal leaves nothing under the old key, whatever moment it is kille
       }).pipe(Effect.provide(NodeFileSystem.layer)),
     )
     assert.deepStrictEqual(left, { older: [], same: true })
+
+    // A member of a cluster seals for all of it; what it signs tokens with stays its own.
+    yield* opened(Effect.gen(function*() {
+      const own = yield* Vault
+      const held = { clusterId: uuid(), keys: [Keys.firstKey()] as const, current: true }
+      const keyring = yield* SubscriptionRef.make<Keys.Held | null>(held)
+      const common = Keys.sharedVault(own, keyring)
+      const shared = Layer.mergeAll(
+        Layer.succeed(Vault, common),
+        Layer.succeed(NodeVault, own),
+        Layer.succeed(SharedKeys, Stream.map(SubscriptionRef.changes(keyring), Keys.idsOf)),
+      )
+      yield* Layer.build(
+        masterKeyLayer(Effect.succeed({ files: [], settle: "50 millis" as const })).pipe(Layer.provide(shared)),
+      )
+      const ids = Effect.provideService(readAll(secrets), Vault, common)
+      const { sealing } = yield* Effect.flatMap(MasterKeys, (keys) => keys.ids)
+      const wanted = [Keys.idOf(held.keys[0]), sealing]
+      const sql = yield* SqlClient.SqlClient
+      yield* Effect.repeat(
+        sql<{ readonly n: number }>`
+          SELECT count(*)::int AS n FROM camera WHERE split_part(sealed_password, '.', 2) = ${sealing}`,
+        { until: ([row]) => row?.n === 0, schedule: Schedule.spaced("100 millis") },
+      ).pipe(Effect.timeout("60 seconds"))
+      yield* Effect.repeat(ids, {
+        until: (all) => all.size === 2 && wanted.every((id) => all.has(id)),
+        schedule: Schedule.spaced("100 millis"),
+      }).pipe(Effect.timeout("60 seconds"))
+      const [key] = yield* sql<{ readonly sealed: string }>`SELECT sealed_private AS sealed FROM auth_signing_key`
+      assert.strictEqual(keyIdOf(key!.sealed), sealing)
+      // One more key: what stood under the one before comes under it.
+      const next = { ...held, keys: Keys.withNext(held) }
+      assert.isTrue(Keys.succeeds(held, next.keys))
+      yield* SubscriptionRef.set(keyring, next)
+      const later = [Keys.idOf(next.keys[0]), sealing]
+      yield* Effect.repeat(ids, {
+        until: (all) => all.size === 2 && later.every((id) => all.has(id)),
+        schedule: Schedule.spaced("100 millis"),
+      }).pipe(Effect.timeout("60 seconds"))
+    }))
   }).pipe(Effect.provide(Logger.layer([]))), 240_000)
