@@ -67,7 +67,7 @@ export interface Link {
 }
 
 /** SHA-256 of the key of a certificate in DER, base64url. */
-export const pinOfCertificate = (der: Buffer): string =>
+const pinOfCertificate = (der: Buffer): string =>
   createHash("sha256").update(new X509Certificate(der).publicKey.export({ format: "der", type: "spki" }))
     .digest("base64url")
 

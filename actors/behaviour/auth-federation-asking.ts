@@ -260,4 +260,3 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
     }),
   }
 })
-export type Asking = Effect.Success<ReturnType<typeof makeAsking>>

@@ -20,7 +20,7 @@ import { FederationNodeStore } from "../store/federation-node.ts"
 
 /** Greetings go out every ten seconds. */
 const onlineMs = 15_000
-export const lostMs = 30_000
+const lostMs = 30_000
 
 interface Known extends Sighting {
   readonly lastSeenMs: EpochMs | null

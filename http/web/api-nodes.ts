@@ -7,8 +7,8 @@ import { Option, Schema } from "effect"
 import { call, everything } from "./api.ts"
 
 /** As people copy them from the other node; none where it is not one. */
-export const asNodeId = Schema.decodeUnknownOption(NodeIdSchema)
-export const asFingerprint = Schema.decodeUnknownOption(Fingerprint)
+const asNodeId = Schema.decodeUnknownOption(NodeIdSchema)
+const asFingerprint = Schema.decodeUnknownOption(Fingerprint)
 
 export const listNodes = () => everything((api, query) => api.federationNode.nodes({ query }))
 export const incomingRequests = () => everything((api, query) => api.authFederation.pairingRequests({ query }))
