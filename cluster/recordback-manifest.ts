@@ -27,6 +27,10 @@ export interface Run {
 
 /** Holes shorter than this are rounding, not missing pictures; as the timeline sees it. */
 const joinMs = 10
+/** An error of clocks below this is less than a picture, and hides none. */
+export const certainMs = 20
+/** Clocks that agree as exactly as could be measured, to about a picture, are kept equal by somebody (NTP). */
+const sameClockMs = 60
 /** How far two clocks drift apart: a millisecond in so many, which is worse than crystals are. */
 const driftMs = 2_000
 
@@ -111,10 +115,11 @@ export interface ClockOffset {
 }
 
 /** What an answer that carries the other node's clock says of it: it was read between the request and the answer. */
-export const clockOffset = (sentMs: number, theirsMs: number, receivedMs: number): ClockOffset => ({
-  offsetMs: Math.round(theirsMs - (sentMs + receivedMs) / 2),
-  errorMs: Math.ceil(Math.max(0, receivedMs - sentMs) / 2) + 1,
-})
+export const clockOffset = (sentMs: number, theirsMs: number, receivedMs: number): ClockOffset => {
+  const offsetMs = Math.round(theirsMs - (sentMs + receivedMs) / 2)
+  const errorMs = Math.ceil(Math.max(0, receivedMs - sentMs) / 2) + 1
+  return Math.abs(offsetMs) <= errorMs && errorMs <= sameClockMs ? { offsetMs: 0, errorMs: 0 } : { offsetMs, errorMs }
+}
 
 /** The same some time later: clocks drift. */
 export const aged = ({ errorMs, offsetMs }: ClockOffset, ageMs: number): ClockOffset => ({
@@ -138,7 +143,8 @@ export const verdictOf = (
   errorMs: number,
 ): Verdict => {
   const ours = { start: segment.start + shift, end: segment.end + shift }
-  const surely = covered.map(({ end, start }) => ({ start: start + errorMs, end: end - errorMs }))
+  const margin = errorMs <= certainMs ? 0 : errorMs
+  const surely = covered.map(({ end, start }) => ({ start: start + margin, end: end - margin }))
   const keep = without(ours, surely.filter(({ end, start }) => end > start)).filter(({ end, start }) =>
     end - start > joinMs
   )

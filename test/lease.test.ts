@@ -232,6 +232,9 @@ describe("home node", () => {
     assert.deepInclude(heard.commands, { type: "raise", epoch: 8 })
     const back = { type: "giveBack", from: first, epoch: 9, turns: [turn(8)] } as const
     assert.deepInclude(homeStep(replaced, back, defaultHomecoming, 5).commands, { type: "agree", to: first, epoch: 9 })
+    // What a guardian still tells of long ago says nothing of now.
+    const long = { type: "giveBack", from: first, epoch: 5, turns: [turn(2), turn(4)] } as const
+    assert.deepInclude(homeStep(replaced, long, defaultHomecoming, 5).commands, { type: "agree", to: first, epoch: 5 })
   })
 
   it("takes its slot back by itself from a guardian that is gone", () => {

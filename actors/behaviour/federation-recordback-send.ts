@@ -297,8 +297,8 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       return {
         keyId,
         publicKey,
-        clock: clockOffset(sentMs, told.clockMs, receivedMs),
-        atMs: receivedMs,
+        clock,
+        atMs,
       } satisfies SendKey
     }),
     /** One session; false: nothing is left to send. */
