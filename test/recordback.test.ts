@@ -114,6 +114,12 @@ describe("a manifest", () => {
       state: "cut",
       keep: [{ start: 5_000, end: 9_000 }],
     })
+    assert.deepStrictEqual(clockOffset(1_000, 1_015, 1_040), { offsetMs: 0, errorMs: 0 }, "as equal as can be told")
+    assert.deepStrictEqual(
+      clockOffset(1_000, 2_000, 3_000),
+      { offsetMs: 0, errorMs: 1_001 },
+      "too slow an answer to tell",
+    )
     // What may be covered and may not is kept.
     assert.deepStrictEqual(verdictOf({ start: 2_000, end: 9_000 }, ours, shift, errorMs), {
       state: "cut",
