@@ -7,6 +7,7 @@
  *    proven by the cluster's key: whoever merely reaches the database cannot pass for a member. What is not signed is left out.
  * 2. Who is not `admitted` may be seen, and nothing more: no runner, no peer, no keys.
  * 3. What is known is what was last read successfully, so an outage takes nobody away.
+ * 4. A node that only has a slot here (`Ownership.adopt`) is none of them.
  */
 import { NodeId } from "#schema/common.ts"
 import { isSlot, type Slot } from "#schema/ownership.ts"
@@ -135,7 +136,7 @@ const make = Effect.fnUntraced(function*({ reach, version }: MembersOptions, key
       SELECT node_id AS "nodeId", slot, name, address, transport_pin AS "transportPin", http_address AS "httpAddress",
         tls_pin AS "tlsPin", told_signature AS "toldSignature", signing_key AS "signingKey", transfer_key AS "transferKey",
         admission, version, started_at AS "startedAt"
-      FROM node ORDER BY slot`
+      FROM node WHERE NOT adopted ORDER BY slot`
     const held = yield* SubscriptionRef.get(keyring)
     return rows.flatMap((row) => memberOf(row, held))
   })

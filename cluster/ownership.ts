@@ -7,6 +7,8 @@
  *    gets smaller, not even with an older database (`raise`).
  * 3. A start changes no ownership: a node whose slot is served by another finds it so, and waits to be given it back.
  * 4. What this node serves is what was last read successfully: an outage of the database takes nothing from it.
+ * 5. A node with a database of its own may have a slot here too (`adopt`): it has no runner, so nobody serves that slot until it is moved
+ *    to a node of this cluster, and nobody again once it was given back.
  */
 import { NodeId } from "#schema/common.ts"
 import { entityId, isSlot, type Slot, slots, StaleEpoch } from "#schema/ownership.ts"
@@ -24,6 +26,15 @@ export interface Owner {
   /** `host:port` of the serving node's runner. */
   readonly address: string
   readonly epoch: number
+}
+
+/** A node with a database of its own, whose cameras may be served here. */
+export interface AdoptedNode {
+  readonly nodeId: NodeId
+  readonly name: string
+  /** Public keys as `NodeIdentity` has them. */
+  readonly signingKey: string
+  readonly transferKey: string
 }
 
 /** All 64 slots are the homes of other nodes. */
@@ -55,6 +66,13 @@ export class Ownership extends Context.Service<Ownership, {
    * or is newer than the one that is there.
    */
   readonly raise: (slot: Slot, epoch: number) => Effect.Effect<void, SqlError.SqlError>
+  /**
+   * A slot for the cameras of a node that has a database of its own, owned by that node. Its epoch grows to at least `epoch` while nobody
+   * else serves it.
+   */
+  readonly adopt: (home: AdoptedNode, epoch: number) => Effect.Effect<Owner, NoFreeSlot | SqlError.SqlError>
+  /** Gives up the slot of such a node, unless somebody else serves it; whatever lived there was removed before. */
+  readonly disown: (nodeId: NodeId) => Effect.Effect<void, SqlError.SqlError>
   /** The id of an entity that is at home on this node. */
   readonly entityId: (id: string) => string
 }>()("nightjar/cluster/Ownership") {}
@@ -100,13 +118,45 @@ const claim = Effect.fnUntraced(function*(options: OwnershipOptions) {
       INSERT INTO node (node_id, slot, name, address, signing_key, transfer_key, created_at, started_at)
       VALUES (${nodeId}, ${slot}, ${options.name}, ${options.address}, ${signing.publicKey}, ${transfer.publicKey}, ${now}, ${now})
       ON CONFLICT (node_id) DO UPDATE SET name = excluded.name, address = excluded.address,
-        signing_key = excluded.signing_key, transfer_key = excluded.transfer_key, started_at = excluded.started_at`
+        signing_key = excluded.signing_key, transfer_key = excluded.transfer_key, started_at = excluded.started_at,
+        adopted = false`
     yield* sql`
       INSERT INTO group_owner (slot, node_id, epoch, changed_at) VALUES (${slot}, ${nodeId}, 1, ${now})
       ON CONFLICT (slot) DO NOTHING`
     return slot
   }))
 })
+
+/** As {@link claim}, for a node that is no runner here. */
+const adopting = (sql: SqlClient.SqlClient, home: AdoptedNode, epoch: number) =>
+  Effect.gen(function*() {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* sql.withTransaction(Effect.gen(function*() {
+      yield* sql`LOCK TABLE node IN SHARE ROW EXCLUSIVE MODE`
+      const rows = yield* sql<{ readonly node_id: string; readonly slot: string }>`SELECT node_id, slot FROM node`
+      const kept = rows.find((row) => row.node_id === home.nodeId)?.slot ?? null
+      const slot = kept ?? lowestFree(new Set(rows.map((row) => row.slot)))
+      if (slot === null) return yield* new NoFreeSlot()
+      yield* sql`
+        INSERT INTO node (node_id, slot, name, address, signing_key, transfer_key, created_at, started_at, adopted)
+        VALUES (${home.nodeId}, ${slot}, ${home.name}, '', ${home.signingKey}, ${home.transferKey}, ${now}, ${now}, true)
+        ON CONFLICT (node_id) DO UPDATE SET name = excluded.name WHERE node.adopted`
+      yield* sql`
+        INSERT INTO group_owner (slot, node_id, epoch, changed_at)
+        VALUES (${slot}, ${home.nodeId}, ${Math.max(1, epoch)}, ${now})
+        ON CONFLICT (slot) DO UPDATE SET epoch = greatest(group_owner.epoch, excluded.epoch)
+        WHERE group_owner.node_id = excluded.node_id`
+    }))
+  })
+
+const disowning = (sql: SqlClient.SqlClient, nodeId: NodeId) =>
+  sql.withTransaction(Effect.gen(function*() {
+    const rows = yield* sql<{ readonly slot: string }>`
+      DELETE FROM group_owner USING node
+      WHERE node.node_id = ${nodeId} AND node.adopted AND group_owner.slot = node.slot AND group_owner.node_id = node.node_id
+      RETURNING group_owner.slot`
+    if (rows.length > 0) yield* sql`DELETE FROM node WHERE node_id = ${nodeId} AND adopted`
+  }))
 
 const readOwners: Effect.Effect<ReadonlyArray<Owner>, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
@@ -174,6 +224,13 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
           WHERE slot = ${slot} AND node_id = ${nodeId} AND epoch < ${epoch}`
         yield* refresh
       }),
+    adopt: (home, epoch) =>
+      Effect.gen(function*() {
+        yield* adopting(sql, home, epoch)
+        const owner = (yield* refresh).find((owner) => owner.homeNodeId === home.nodeId)
+        return owner ?? (yield* Effect.die(new Error("a slot that was just given has no owner")))
+      }),
+    disown: (nodeId) => Effect.andThen(disowning(sql, nodeId), Effect.asVoid(refresh)),
     entityId: (id) => entityId(slot, id),
   })
 })

@@ -9,7 +9,7 @@
  */
 import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import type { Effect, Redacted } from "effect"
-import { Schema } from "effect"
+import { Context, Schema } from "effect"
 
 /** Where a stream is and how to get it. */
 export interface SourceOptions {
@@ -77,3 +77,8 @@ export interface SourceDriver {
   readonly comes?: Coming
   readonly open: (options: SourceOptions, listener: SourceListener) => Effect.Effect<never, SourceError>
 }
+
+/** Families whose streams are called, for whoever opens one beside the captures. */
+export class SourceDrivers
+  extends Context.Service<SourceDrivers, { readonly rtsp: SourceDriver }>()("nightjar/media/SourceDrivers")
+{}

@@ -31,6 +31,7 @@ import * as FederatedChannelMapping from "#actors/behaviour/bff-mapping.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
 import * as CameraBackup from "#actors/behaviour/camera-backup.ts"
+import * as CameraBundling from "#actors/behaviour/camera-bundle.ts"
 import * as CameraDevice from "#actors/behaviour/camera-device.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraEvents from "#actors/behaviour/camera-event.ts"
@@ -47,6 +48,7 @@ import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
+import * as Failover from "#actors/behaviour/federation-failover.ts"
 import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
 import * as FederationNodes from "#actors/behaviour/federation-node.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
@@ -65,6 +67,7 @@ import * as PermissionGroups from "#actors/behaviour/permission-groups.ts"
 import * as RoleReaches from "#actors/behaviour/permission-reach.ts"
 import * as PermissionResources from "#actors/behaviour/permission-resources.ts"
 import * as PermissionBehaviour from "#actors/behaviour/permission.ts"
+import * as RecordBundling from "#actors/behaviour/record-bundle.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -75,15 +78,19 @@ import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { FederatedChannelStore } from "#actors/store/bff-federation.ts"
+import { CameraBundleStore } from "#actors/store/camera-bundle.ts"
 import { CameraJobStore } from "#actors/store/camera-job.ts"
 import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { EventStore } from "#actors/store/event.ts"
+import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { RecordBackStore } from "#actors/store/federation-recordback.ts"
+import { RecordBundleStore } from "#actors/store/record-bundle.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -98,12 +105,13 @@ import * as Backchannel from "#media/backchannel/live.ts"
 import * as Capture from "#media/capture/live.ts"
 import { DeviceDrivers } from "#media/device.ts"
 import * as OnvifDiscovery from "#media/drivers/onvif-discovery.ts"
-import { deviceDrivers, sourceDrivers } from "#media/drivers/registry.ts"
+import { deviceDrivers, drivers, sourceDrivers } from "#media/drivers/registry.ts"
 import * as Hls from "#media/hls/live.ts"
 import * as LiveHls from "#media/live-hls/live.ts"
 import { Publishers } from "#media/publish.ts"
 import * as PublishersLive from "#media/publish/live.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
+import { SourceDrivers } from "#media/source.ts"
 import * as Stills from "#media/still/live.ts"
 import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
@@ -196,6 +204,11 @@ const federation = (settings: Settings, reach: OwnReach) => {
 const control = (settings: Settings, reach: OwnReach) => {
   const stores = Layer.mergeAll(
     Layer.succeed(DeviceDrivers, deviceDrivers),
+    Layer.succeed(SourceDrivers, drivers),
+    FailoverGate.layer,
+    FailoverStore.layer,
+    CameraBundleStore.layer,
+    RecordBundleStore.layer,
     CameraStore.layer,
     CameraMobileStore.layer,
     CameraJobStore.layer,
@@ -242,8 +255,10 @@ const control = (settings: Settings, reach: OwnReach) => {
     RecordBackBehaviour.layer({ rate: Effect.succeed(settings.recordBackMiB << 20) }),
     RecordBackHomes.layer,
   )
-  const services = Layer.mergeAll(popups, federated).pipe(
-    Layer.provideMerge(recordBack),
+  const failover = Failover.layer({ dataFolder: settings.dataDir, name: settings.nodeName, version }).pipe(
+    Layer.provideMerge(Layer.mergeAll(CameraBundling.layer, RecordBundling.layer, recordBack)),
+  )
+  const services = Layer.mergeAll(popups, federated, failover).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,

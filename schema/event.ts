@@ -9,6 +9,7 @@
  */
 import { Schema } from "effect"
 import { CameraId, ChannelId, Instant, NodeId, RecordingId, StreamId, UserId } from "./common.ts"
+import { failoverEventTypes } from "./federation-event.ts"
 import type { Permission } from "./permission.ts"
 
 export const Severity = Schema.Literals(["info", "warning", "critical"])
@@ -245,6 +246,7 @@ export const eventTypes = {
     notify: true,
     data: away,
   },
+  ...failoverEventTypes,
   "user.signin.failed": {
     title: "Sign-in failed",
     description: "Somebody gave a wrong name or password",

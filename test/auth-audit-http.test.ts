@@ -220,6 +220,7 @@ describe("the HTTP interface", () => {
       "POST bffFederation.federatedReplay": "view",
       "POST auth.logout": "signOut",
       "POST auth.heartbeat": "none",
+      "GET federationFailover.configBundle": "export",
       "GET audit.exportCsv": "export",
       "GET audit.exportJson": "export",
       "POST audit.claim": "none",

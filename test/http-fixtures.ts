@@ -17,6 +17,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { Failovers } from "#actors/protocol/federation-failover.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -181,6 +182,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Smtp),
   unaskedService(SecondFactors),
   unaskedService(MasterKeyRenewal),
+  unaskedService(Failovers),
   anywhere,
 )
 

@@ -1,9 +1,11 @@
 /** The control layer of a node on a real PostgreSQL, with stand-ins for the media doors, for tests. */
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
+import * as CameraBundling from "#actors/behaviour/camera-bundle.ts"
 import * as CameraEntity from "#actors/behaviour/camera-entity.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraBehaviour from "#actors/behaviour/camera.ts"
+import * as RecordBundling from "#actors/behaviour/record-bundle.ts"
 import * as RecordEntity from "#actors/behaviour/record-entity.ts"
 import * as RecordIndex from "#actors/behaviour/record-index.ts"
 import * as RecordLedgerBehaviour from "#actors/behaviour/record-ledger.ts"
@@ -13,7 +15,9 @@ import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { Events } from "#actors/protocol/event.ts"
 import { IndexRebuilds, Recordings, RecordLedger } from "#actors/protocol/record.ts"
+import { CameraBundleStore } from "#actors/store/camera-bundle.ts"
 import { CameraStore } from "#actors/store/camera.ts"
+import { RecordBundleStore } from "#actors/store/record-bundle.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
@@ -77,13 +81,21 @@ export const node = Effect.fnUntraced(function*(options: {
       RecordStates.layer,
     )
   const services = background.pipe(
+    Layer.provideMerge(Layer.mergeAll(CameraBundling.layer, RecordBundling.layer)),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),
     Layer.provideMerge(RecordIndex.layer),
     Layer.provideMerge(Layer.mergeAll(RecordPlans.layer, RecordLedgerBehaviour.layer)),
     Layer.provideMerge(CameraRecovery.layer),
     Layer.provideMerge(
-      Layer.mergeAll(CameraStore.layer, RecordStore.layer, RecordLedgerStore.layer, RecordRebuildStore.layer),
+      Layer.mergeAll(
+        CameraStore.layer,
+        CameraBundleStore.layer,
+        RecordStore.layer,
+        RecordBundleStore.layer,
+        RecordLedgerStore.layer,
+        RecordRebuildStore.layer,
+      ),
     ),
     Layer.provideMerge(Cluster.layer({
       name: "test",

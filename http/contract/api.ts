@@ -26,6 +26,7 @@ import { CameraTalkGroup } from "./camera-talk.ts"
 import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
+import { FederationFailoverGroup } from "./federation-failover.ts"
 import { ClusterMemberGroup } from "./federation-member.ts"
 import { FederationNodeGroup } from "./federation-node.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
@@ -74,6 +75,7 @@ const groups = nightjar
   .add(RecordBackGroup)
   .add(BffFederationGroup)
   .add(FederationRelayGroup)
+  .add(FederationFailoverGroup)
   .add(AuthFederationGroup)
   .add(FederationNodeGroup)
 

@@ -19,6 +19,7 @@ import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraTalkHandlers } from "./camera-talk.ts"
 import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
+import { FederationFailoverHandlers } from "./federation-failover.ts"
 import { ClusterMemberHandlers } from "./federation-member.ts"
 import { FederationNodeHandlers } from "./federation-node.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
@@ -66,6 +67,7 @@ export const AllHandlers = Layer.mergeAll(
   RecordBackHandlers,
   BffFederationHandlers,
   FederationRelayHandlers,
+  FederationFailoverHandlers,
   AuthFederationHandlers,
   FederationNodeHandlers,
 )

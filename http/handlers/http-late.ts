@@ -19,6 +19,7 @@ import { CameraOffers } from "#actors/protocol/camera-offer.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { Failovers } from "#actors/protocol/federation-failover.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -73,4 +74,5 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Permissions),
   lateLayer(ResourceGroups),
   lateLayer(Resources),
+  lateLayer(Failovers),
 )

@@ -68,6 +68,8 @@ const world = Effect.gen(function*() {
     epochOf: () => Effect.succeed(null),
     move: () => Effect.die("not here"),
     raise: () => Effect.die("not here"),
+    adopt: () => Effect.die("not here"),
+    disown: () => Effect.die("not here"),
     entityId: (id) => entityId(Slot.make("n00"), id),
   })
   const storage = yield* decorate(base).pipe(

@@ -1,0 +1,73 @@
+/**
+ * Whether this node could serve what it protects: pure accounting, over several takeovers at once.
+ *
+ * Invariants
+ * 1. What is served now counts as used, not as reserved; reservations are honoured in the order of registration.
+ * 2. Every shortage is told with what is needed and what is left.
+ */
+import type { FailoverSettings } from "#schema/federation-failover.ts"
+import type { CapacityNeed, NodeCapacity } from "#schema/federation.ts"
+
+export const nothingNeeded: CapacityNeed = { cameras: 0, ingestBps: 0, diskBytesPerSecond: 0, diskBytes: 0 }
+
+export const sumOf = (needs: ReadonlyArray<CapacityNeed>): CapacityNeed =>
+  needs.reduce((sum, need) => ({
+    cameras: sum.cameras + need.cameras,
+    ingestBps: sum.ingestBps + need.ingestBps,
+    diskBytesPerSecond: sum.diskBytesPerSecond + need.diskBytesPerSecond,
+    diskBytes: sum.diskBytes + need.diskBytes,
+  }), nothingNeeded)
+
+/** For so many cameras that bring so much, through the outage that is expected. */
+export const needOf = (
+  load: { readonly cameras: number; readonly ingestBps: number; readonly recorded: boolean },
+  settings: Pick<FailoverSettings, "expectedOutageHours">,
+): CapacityNeed => {
+  const diskBytesPerSecond = load.recorded ? Math.ceil(load.ingestBps / 8) : 0
+  return {
+    cameras: load.cameras,
+    ingestBps: load.ingestBps,
+    diskBytesPerSecond,
+    diskBytes: diskBytesPerSecond * settings.expectedOutageHours * 3_600,
+  }
+}
+
+export const totalOf = (settings: FailoverSettings, diskFreeBytes: number): NodeCapacity => ({
+  cameras: settings.maxCameras,
+  ingestBps: settings.maxIngestBps,
+  diskBytesPerSecond: settings.maxDiskBytesPerSecond,
+  diskFreeBytes,
+})
+
+const shortage = (what: string, unit: string, needed: number, left: number) =>
+  needed <= left ? [] : [`${what}: ${needed} ${unit} needed, ${Math.max(0, left)} left`]
+
+/** Lines for what does not fit beside `taken`. */
+export const shortOf = (total: NodeCapacity, taken: CapacityNeed, need: CapacityNeed): ReadonlyArray<string> => [
+  ...shortage("cameras", "cameras", need.cameras, total.cameras - taken.cameras),
+  ...shortage("ingest", "bit/s", need.ingestBps, total.ingestBps - taken.ingestBps),
+  ...shortage("disk writes", "bytes/s", need.diskBytesPerSecond, total.diskBytesPerSecond - taken.diskBytesPerSecond),
+  ...shortage("disk space", "bytes", need.diskBytes, total.diskFreeBytes - taken.diskBytes),
+]
+
+export interface Reservation {
+  readonly id: string
+  readonly need: CapacityNeed
+  /** Served at the moment: its need is part of `used` already. */
+  readonly serving: boolean
+}
+
+/** What would not fit of each, if all of them were taken over together. */
+export const account = (
+  total: NodeCapacity,
+  used: CapacityNeed,
+  reservations: ReadonlyArray<Reservation>,
+): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const result = new Map<string, ReadonlyArray<string>>()
+  let taken = used
+  for (const { id, need, serving } of reservations) {
+    result.set(id, serving ? [] : shortOf(total, taken, need))
+    if (!serving) taken = sumOf([taken, need])
+  }
+  return result
+}

@@ -1,0 +1,211 @@
+/**
+ * The fibers of this node as a guardian: one a protection, ticks and heartbeats in, commands out.
+ *
+ * Invariants
+ * 1. After a start every protection goes on where it was: its state is read, and what was under way is given again.
+ * 2. Whoever was released goes for good once nothing of it is left here.
+ */
+import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
+import { FailoverStore, type ProtectionRow } from "#actors/store/federation-failover.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { Protection, type ProtectionCommand, register } from "#cluster/protection-state.ts"
+import type { NodeId } from "#schema/common.ts"
+import type { FailoverSettings, ProtectionId } from "#schema/federation-failover.ts"
+import { RerouteStatus } from "#schema/federation-protection.ts"
+import { Clock, Effect, FiberMap, Schedule, Schema, Scope, Stream } from "effect"
+import { account, totalOf } from "./federation-failover-capacity.ts"
+import { type HeardNode, monotonicMs } from "./federation-failover-heartbeat.ts"
+import type { makeLoad } from "./federation-failover-load.ts"
+import { type FailoverSettingsKept, windowOpen } from "./federation-failover-settings.ts"
+import type { Snapshots } from "./federation-failover-snapshot.ts"
+import type { Takeover } from "./federation-failover-takeover.ts"
+import { makeWard, type Ward } from "./federation-failover-ward.ts"
+
+/** The machine wants to know of the time at least twice a second. */
+const tickEvery = "200 millis"
+const accountEvery = "5 seconds"
+const askLimit = "2 seconds"
+const recordBackEvery = "2 seconds"
+
+const statusPath = "/federation/api/v1/federation/failover/reroute-status"
+const decodeState = Schema.decodeUnknownEffect(Schema.toCodecJson(Protection))
+
+/** What of the settings concerns the machine. */
+export const patienceOf = (all: FailoverSettings): Protection["settings"] => ({
+  suspectMs: all.suspectMs,
+  deadMs: all.deadMs,
+  askMs: all.askMs,
+  rankWaitMs: all.rankWaitMs,
+  retryMs: all.retryMs,
+  stableMs: all.stableMs,
+  overlapMs: all.overlapMs,
+  drillMs: all.drillMs,
+  failbackAutomatic: all.failbackAutomatic,
+})
+
+export interface DriverParts {
+  readonly settings: FailoverSettingsKept
+  readonly takeover: Takeover
+  readonly snapshots: Snapshots
+  readonly load: Effect.Success<typeof makeLoad>
+  readonly heard: Stream.Stream<HeardNode>
+  readonly publishChange: (ward: Ward, from: string, to: string, reason: string) => Effect.Effect<void>
+}
+
+export const makeDriver = ({ heard, load, publishChange, settings, snapshots, takeover }: DriverParts) =>
+  Effect.gen(function*() {
+    const [store, ownership, peers, recordBacks] = yield* Effect.all([FailoverStore, Ownership, Peers, RecordBacks])
+    const { nodeId } = ownership
+    const wards = new Map<ProtectionId, Ward>()
+    const fibers = yield* FiberMap.make<ProtectionId>()
+    const scope = yield* Effect.scope
+
+    const askOne = (ward: Ward, peer: Peer) =>
+      peers.call(peer.nodeId, {
+        method: "GET",
+        path: `${statusPath}?homeNodeId=${ward.row().homeNodeId}`,
+        timeout: askLimit,
+      }, RerouteStatus).pipe(
+        Effect.flatMap((status) => ward.tell({ type: "answered", status })),
+        Effect.catch(() => Effect.void),
+      )
+    const recordBack = Effect.fnUntraced(
+      function*(
+        ward: Ward,
+        { firstEpoch, lastEpoch, rerouteId }: Extract<ProtectionCommand, { type: "beginRecordBack" }>,
+      ) {
+        const { homeNodeId, slot } = ward.row()
+        if (slot === null) return
+        yield* recordBacks.begin({ rerouteId, homeNodeId, slot, firstEpoch, lastEpoch })
+        while ((yield* recordBacks.progressOf(rerouteId))?.state !== "done") yield* Effect.sleep(recordBackEvery)
+        yield* ward.outcome({ type: "recordedBack", rerouteId })
+      },
+      (work) => Effect.orDie(Effect.retry(work, Schedule.spaced("2 seconds"))),
+    )
+    const carryOut = (ward: Ward, command: ProtectionCommand): Effect.Effect<void> => {
+      switch (command.type) {
+        case "askRerouteStatus":
+          return Effect.flatMap(
+            peers.list(),
+            (all) => Effect.forEach(all, (peer) => askOne(ward, peer), { concurrency: 8, discard: true }),
+          ).pipe(Effect.ignore)
+        case "refreshBundle":
+          return Effect.asVoid(snapshots.refresh(ward))
+        case "dropBundle":
+          return Effect.ignore(snapshots.drop(ward))
+        case "takeSlot":
+          return takeover.take(ward, command)
+        // Two nodes decide about the lease together, so it never moves by itself: an administrator's statement alone moves it.
+        case "acquireLease":
+          return command.override ? ward.outcome({ type: "leaseObtained", epoch: command.epoch }) : Effect.void
+        case "releaseLease":
+          return Effect.void
+        case "giveBack":
+          return takeover.giveBack(ward, command)
+        case "stopServing":
+          return Effect.orDie(takeover.stop(ward))
+        case "beginRecordBack":
+          return recordBack(ward, command)
+        case "cleanUp":
+          return Effect.orDie(Effect.retry(takeover.cleanUp(ward, command), Schedule.spaced("2 seconds")))
+        case "tellState":
+          return publishChange(ward, command.from, command.to, command.reason)
+      }
+    }
+
+    const leave = Effect.fnUntraced(function*(ward: Ward) {
+      const { homeNodeId, id } = ward.row()
+      yield* ownership.disown(homeNodeId)
+      yield* store.removeProtection(id)
+      wards.delete(id)
+      yield* FiberMap.remove(fibers, id)
+    })
+    const isLeft = ({ bundle, owed, released, service }: Protection) =>
+      released && service === null && owed.length === 0 && bundle.held === null
+    const tick = (ward: Ward) =>
+      Effect.gen(function*() {
+        const { settings: all } = yield* settings.get
+        yield* ward.tell({ type: "tick", windowOpen: windowOpen(all, yield* Clock.currentTimeMillis) })
+        if (isLeft(ward.state())) yield* Effect.forkDetach(Effect.ignore(leave(ward)))
+      }).pipe(Effect.catchCause((cause) => Effect.logDebug("A protection waits for the database", cause)))
+
+    /** Makes the fiber of a protection. */
+    const drive = Effect.fnUntraced(function*(row: ProtectionRow, state: Protection) {
+      const ward = yield* makeWard(row, state, store, carryOut).pipe(Effect.provideService(Scope.Scope, scope))
+      wards.set(row.id, ward)
+      yield* FiberMap.run(
+        fibers,
+        row.id,
+        Effect.gen(function*() {
+          yield* ward.outcome({ type: "restarted" })
+          yield* Effect.forkChild(takeover.resume(ward).pipe(Effect.ignore))
+          yield* Effect.forkChild(Effect.forever(Effect.flatMap(settings.get, ({ settings: { snapshotMinutes } }) =>
+            Effect.andThen(
+              Effect.sleep(`${snapshotMinutes} minutes`),
+              Effect.suspend(() => ward.state().granted ? snapshots.refresh(ward) : Effect.void),
+            ))))
+          yield* Stream.runForEach(settings.changes, ({ settings: all }) =>
+            ward.outcome({ type: "settings", settings: patienceOf(all), automatic: row.automatic, rank: row.rank }))
+            .pipe(Effect.forkChild)
+          yield* Effect.repeat(tick(ward), Schedule.spaced(tickEvery))
+        }),
+      )
+      return ward
+    })
+    const anew = (row: Pick<ProtectionRow, "homeNodeId" | "class" | "automatic" | "rank">, granted: boolean) =>
+      Effect.gen(function*() {
+        const { settings: all } = yield* settings.get
+        const relation = {
+          self: nodeId,
+          homeNodeId: row.homeNodeId,
+          class: row.class,
+          automatic: row.automatic,
+          rank: row.rank,
+          granted,
+          settings: patienceOf(all),
+        }
+        return register(relation, 0, yield* monotonicMs)
+      })
+
+    for (const row of yield* store.protections(nodeId)) {
+      const state = yield* decodeState(row.state).pipe(Effect.catch(() => anew(row, false)))
+      yield* drive(row, state)
+    }
+
+    const ofHome = (homeNodeId: NodeId) => [...wards.values()].find((ward) => ward.row().homeNodeId === homeNodeId)
+    yield* Stream.runForEach(heard, ({ heardMs, heartbeat, nodeId: homeNodeId }) => {
+      const ward = ofHome(homeNodeId)
+      if (ward === undefined) return Effect.void
+      const { bootId, bundleDigest, epoch, guardianGranted, servingNodeId } = heartbeat
+      ward.heard(heardMs)
+      return Effect.gen(function*() {
+        const granted = guardianGranted ?? ward.state().granted
+        if (granted !== ward.state().granted) yield* ward.tell({ type: granted ? "granted" : "revoked" })
+        yield* ward.tell({ type: "heartbeat", bootId, bundleDigest, epoch, servingNodeId })
+      }).pipe(Effect.ignore)
+    }).pipe(Effect.forkScoped)
+
+    /** What would not fit if everybody failed at once. */
+    const shorts = Effect.gen(function*() {
+      const { diskFreeBytes, used } = yield* load
+      const total = totalOf((yield* settings.get).settings, diskFreeBytes)
+      return account(
+        total,
+        used,
+        [...wards.values()].map((ward) => ({
+          id: ward.row().id,
+          need: ward.row().need,
+          serving: ward.state().service !== null,
+        })),
+      )
+    })
+    yield* Effect.flatMap(shorts, (all) =>
+      Effect.forEach([...wards.values()], (ward) => {
+        const short = all.get(ward.row().id) ?? []
+        return short.join() === ward.state().short.join() ? Effect.void : ward.tell({ type: "capacity", short })
+      }, { discard: true })).pipe(Effect.ignore, Effect.repeat(Schedule.spaced(accountEvery)), Effect.forkScoped)
+
+    return { wards, drive, anew, ofHome, shorts }
+  })
+export type Driver = Effect.Success<ReturnType<typeof makeDriver>>

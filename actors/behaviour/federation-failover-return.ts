@@ -1,0 +1,140 @@
+/**
+ * How a home node's cameras come back: drives `cluster/homecoming.ts`, asks the guardians who serves, and tells the gate of what may be done
+ * meanwhile.
+ *
+ * Invariants
+ * 1. The state is on record before a command of it is carried out.
+ * 2. It agrees to serve again when every recording that can has a picture of the new epoch on its disk.
+ */
+import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
+import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBundles } from "#actors/protocol/record-bundle.ts"
+import { FailoverStore } from "#actors/store/federation-failover.ts"
+import {
+  defaultHomecoming,
+  Homecoming,
+  homecoming,
+  type HomecomingCommand,
+  type HomecomingEvent,
+  homeStep,
+} from "#cluster/homecoming.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import type { NodeId } from "#schema/common.ts"
+import { EpochRefused, GuardianNotGranted } from "#schema/federation-failover.ts"
+import { RerouteStatus, type Turn } from "#schema/federation-protection.ts"
+import { DependencyUnavailable } from "#schema/problem.ts"
+import { Duration, Effect, Schedule, Schema, Semaphore } from "effect"
+import { monotonicMs } from "./federation-failover-heartbeat.ts"
+
+/** Between two questions to the guardians who serves. */
+const askEvery = Duration.millis(1_500)
+/** Of one guardian: a node whose guardians are away may control soon after its start. */
+const askLimit = Duration.seconds(2)
+const tickEvery = Duration.millis(500)
+/** A camera that does not come within this is recorded when it does; the others are not kept waiting. */
+const firstPictureLimit = Duration.seconds(10)
+const lookEvery = Duration.millis(200)
+
+const path = "/federation/api/v1/federation/failover/reroute-status"
+const decodeKept = Schema.decodeUnknownEffect(Schema.toCodecJson(Homecoming))
+const encodeKept = Schema.encodeSync(Schema.toCodecJson(Homecoming))
+
+const databaseAway = () =>
+  new DependencyUnavailable({ dependency: "database", message: "The database does not answer; try again in a moment." })
+
+export const makeReturn = Effect.gen(function*() {
+  const [store, ownership, peers, gate] = yield* Effect.all([FailoverStore, Ownership, Peers, FailoverGate])
+  const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
+  const { nodeId, slot } = ownership
+  const epochNow = Effect.map(ownership.epochOf(slot), (epoch) => epoch ?? 0)
+  const one = yield* Semaphore.make(1)
+
+  const kept = yield* store.homecoming(nodeId)
+  const fresh = homecoming(nodeId, yield* epochNow, yield* monotonicMs)
+  let state: Homecoming = kept === null ? fresh : {
+    ...(yield* decodeKept(kept).pipe(Effect.catch(() => Effect.succeed(fresh)))),
+    epoch: fresh.epoch,
+  }
+
+  const raise = Effect.fnUntraced(function*(epoch: number) {
+    yield* ownership.raise(slot, epoch)
+    // At once, not at the next look of the activation loop.
+    yield* Effect.forkDetach(Effect.flatMap(cameraBundles.ids(slot), (ids) => cameraBundles.start(slot, ids)))
+  })
+  /** Answers what the machine wants besides raising the epoch, which is done here. */
+  const feed = (event: HomecomingEvent): Effect.Effect<ReadonlyArray<HomecomingCommand>, DependencyUnavailable> =>
+    Effect.gen(function*() {
+      const before = state
+      const next = homeStep(before, event, defaultHomecoming, yield* monotonicMs)
+      const changed = next.state.turns !== before.turns || next.state.epoch !== before.epoch ||
+        next.state.guardians !== before.guardians
+      if (changed || next.commands.some(({ type }) => type === "raise")) {
+        yield* store.setHomecoming(nodeId, encodeKept(next.state))
+      }
+      state = next.state
+      for (const command of next.commands) {
+        if (command.type !== "raise") continue
+        const done = yield* Effect.exit(raise(command.epoch))
+        yield* feed(done._tag === "Success" ? { type: "raised", epoch: command.epoch } : { type: "raiseFailed" })
+      }
+      return next.commands
+    })
+  const tell = (event: HomecomingEvent) => one.withPermits(1)(feed(event))
+
+  const askOne = (guardian: Peer) =>
+    peers.call(
+      guardian.nodeId,
+      { method: "GET", path: `${path}?homeNodeId=${nodeId}`, timeout: askLimit },
+      RerouteStatus,
+    )
+      .pipe(Effect.catch(() => Effect.succeed(null)))
+  const askGuardians = Effect.gen(function*() {
+    const granted = (yield* peers.list()).filter((peer) => peer.guardianGranted)
+    const ids = granted.map((peer) => peer.nodeId)
+    if (ids.join() !== state.guardians.join()) yield* tell({ type: "guardians", guardians: ids })
+    const answers = (yield* Effect.forEach(granted, askOne, { concurrency: 8 })).filter((answer) => answer !== null)
+    for (const status of answers) yield* tell({ type: "answered", status })
+    const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
+    yield* gate.tell(
+      serving === undefined ? null : { nodeId: serving.nodeId, epoch: serving.epoch, control: serving.control },
+    )
+  })
+  yield* Effect.ignore(tell({ type: "started" }))
+  yield* askGuardians.pipe(
+    Effect.catchCause((cause) => Effect.logDebug("The guardians could not be asked", cause)),
+    Effect.repeat(Schedule.spaced(askEvery)),
+    Effect.forkScoped,
+  )
+  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(tell({ type: "tick" })), Schedule.spaced(tickEvery)))
+
+  const untilRecorded = (epoch: number) =>
+    recordBundles.stored(slot, epoch).pipe(
+      Effect.repeat({
+        schedule: Schedule.spaced(lookEvery),
+        until: (stored) => stored.every(({ firstMs }) => firstMs !== null),
+      }),
+      Effect.timeoutOption(firstPictureLimit),
+      Effect.asVoid,
+    )
+
+  /** A guardian gives the cameras back: answers the epoch with which they are recorded here. */
+  return Effect.fn("Failovers.comeBack")(
+    function*(asker: NodeId, request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> }) {
+      const commands = yield* tell({ type: "giveBack", from: asker, ...request })
+      for (const command of commands) {
+        if (command.type === "refuse") {
+          return yield* command.code === "not_granted" ?
+            new GuardianNotGranted({ nodeId: asker }) :
+            new EpochRefused({ inForce: command.inForce, detail: "A change of the serving node was left out" })
+        }
+        if (command.type === "agree") {
+          if ((yield* epochNow) < command.epoch) return yield* databaseAway()
+          yield* untilRecorded(command.epoch)
+          return command.epoch
+        }
+      }
+      return yield* databaseAway()
+    },
+  )
+})

@@ -1,0 +1,60 @@
+/** What is set of failover on this node: defaults under what people set, kept in memory for those who look at every tick. */
+import { FailoverStore } from "#actors/store/federation-failover.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import {
+  defaultFailoverSettings,
+  type EffectiveFailoverSettings,
+  type FailoverSettings,
+  type FailoverSettingsUpdate,
+} from "#schema/federation-failover.ts"
+import { InvalidInput } from "#schema/problem.ts"
+import { Effect, SubscriptionRef } from "effect"
+
+const effective = (set: FailoverSettingsUpdate, version: number): EffectiveFailoverSettings => ({
+  settings: { ...defaultFailoverSettings, ...set },
+  sources: Object.fromEntries(
+    Object.keys(defaultFailoverSettings).map((name) => [name, Object.hasOwn(set, name) ? "set" : "default"]),
+  ),
+  version,
+})
+
+const contradiction = ({ deadMs, failbackWindow, heartbeatMs, suspectMs }: FailoverSettings) => {
+  if (suspectMs < 2 * heartbeatMs) {
+    return InvalidInput.at("/payload/suspectMs", "must be at least two heartbeats, or each late one would alarm")
+  }
+  if (deadMs <= suspectMs) return InvalidInput.at("/payload/deadMs", "must be longer than suspectMs")
+  if (failbackWindow !== null && failbackWindow.startMinute === failbackWindow.endMinute) {
+    return InvalidInput.at("/payload/failbackWindow", "is empty")
+  }
+  return null
+}
+
+/** Whether automatic failback may happen now; minutes are those of the node's own time zone. */
+export const windowOpen = ({ failbackWindow }: FailoverSettings, nowMs: number): boolean => {
+  if (failbackWindow === null) return true
+  const now = new Date(nowMs)
+  const minute = now.getHours() * 60 + now.getMinutes()
+  const { endMinute, startMinute } = failbackWindow
+  return startMinute < endMinute ?
+    minute >= startMinute && minute < endMinute :
+    minute >= startMinute || minute < endMinute
+}
+
+export const makeFailoverSettings = Effect.gen(function*() {
+  const [store, { nodeId }] = yield* Effect.all([FailoverStore, Ownership])
+  const read = Effect.map(store.settings(nodeId), ({ settings, version }) => effective(settings, version))
+  const known = yield* SubscriptionRef.make(yield* read)
+  return {
+    get: SubscriptionRef.get(known),
+    changes: SubscriptionRef.changes(known),
+    update: Effect.fn("Failovers.updateSettings")(function*(update: FailoverSettingsUpdate, ifMatch: number | null) {
+      const wrong = contradiction({ ...defaultFailoverSettings, ...update })
+      if (wrong !== null) return yield* wrong
+      yield* store.setSettings(nodeId, update, ifMatch)
+      const now = yield* read
+      yield* SubscriptionRef.set(known, now)
+      return now
+    }),
+  }
+})
+export type FailoverSettingsKept = Effect.Success<typeof makeFailoverSettings>

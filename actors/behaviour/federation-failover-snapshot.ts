@@ -1,0 +1,142 @@
+/**
+ * The guardian's copy of a home node's configuration: fetched, proven, kept sealed; and whether the home node's cameras let a second
+ * node in.
+ *
+ * Invariants
+ * 1. A copy that this node could not open later is refused now: it is opened once in memory, and kept as it came.
+ * 2. A trial opens one session beside the home node's own, stores nothing and closes it; {@link trialsAtOnce} at once.
+ */
+import { Peers } from "#actors/protocol/federation-peer.ts"
+import { FailoverStore } from "#actors/store/federation-failover.ts"
+import { type BundleShelf, openBundle } from "#cluster/bundle.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { SourceDrivers } from "#media/source.ts"
+import type { BundledCamera, FailoverBundle } from "#schema/federation-bundle.ts"
+import { BundleAnswer, type SessionTrial } from "#schema/federation-failover.ts"
+import { Cause, Clock, Deferred, Effect, Redacted } from "effect"
+import { needOf } from "./federation-failover-capacity.ts"
+import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
+import { wordsOf } from "./federation-failover-takeover.ts"
+import type { Ward } from "./federation-failover-ward.ts"
+
+const path = "/federation/api/v1/federation/failover/config-bundle"
+const fetchLimit = "20 seconds"
+const trialsAtOnce = 4
+/** Until the first picture; a camera sends one with each group of pictures. */
+const trialLimit = "15 seconds"
+/** Cameras of one home node that are tried. */
+const mostTrials = 256
+
+export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
+  Effect.gen(function*() {
+    const [store, peers, ownership, drivers] = yield* Effect.all([FailoverStore, Peers, Ownership, SourceDrivers])
+    const identity = yield* NodeIdentity
+
+    const trial = Effect.fnUntraced(
+      function*(
+        camera: BundledCamera,
+        channel: BundledCamera["channels"][number],
+      ): Effect.fn.Return<ReadonlyArray<SessionTrial>> {
+        const stream = channel.streams.find(({ enabled, role }) => role === "main" && enabled)
+        if (stream === undefined || camera.driver === "mobile") return []
+        const first = yield* Deferred.make<void>()
+        const own = stream.username !== null || stream.password !== null
+        const password = own ? stream.password : camera.password
+        const answer = (outcome: SessionTrial["outcome"], detail: string) => [
+          { channelId: channel.id, cameraName: camera.name, outcome, detail },
+        ]
+        return yield* drivers.rtsp.open({
+          url: stream.sourceUrl,
+          username: own ? stream.username : camera.username,
+          password: password === null ? null : Redacted.make(password),
+          transport: stream.transport,
+          requestTimeoutMs: 5_000,
+          drainEveryMs: 20,
+        }, {
+          onParameters: () => {},
+          onUnit: () => {
+            Deferred.doneUnsafe(first, Effect.void)
+          },
+          onLoss: () => {},
+        }).pipe(
+          Effect.raceFirst(Deferred.await(first)),
+          Effect.as(answer("accepted", "")),
+          Effect.timeoutOrElse({
+            duration: trialLimit,
+            orElse: () => Effect.succeed(answer("unreachable", "no picture in time")),
+          }),
+          Effect.catch((error) =>
+            Effect.succeed(
+              answer(
+                error.reason === "refused" || error.reason === "unauthorized" ? "refused" : "unreachable",
+                error.detail,
+              ),
+            )
+          ),
+        )
+      },
+    )
+    const tryCameras = Effect.fn("failover.tryCameras")(function*(ward: Ward, bundle: FailoverBundle) {
+      const wanted = bundle.cameras.filter(({ enabled }) => enabled).flatMap((camera) =>
+        camera.channels.filter(({ active }) => active).map((channel) => ({ camera, channel }))
+      ).slice(0, mostTrials)
+      const sessions = (yield* Effect.forEach(wanted, ({ camera, channel }) => trial(camera, channel), {
+        concurrency: trialsAtOnce,
+      })).flat()
+      yield* store.setSessions(ward.row().id, sessions)
+      ward.change({ sessions })
+    })
+
+    const fetch = Effect.fnUntraced(function*(ward: Ward) {
+      const { class: kind, homeNodeId, id, sessions } = ward.row()
+      const peer = yield* peers.get(homeNodeId)
+      const answer = yield* peers.call(homeNodeId, { method: "GET", path, timeout: fetchLimit }, BundleAnswer)
+      const bundle = yield* openBundle(answer.bundle, peer).pipe(Effect.provideService(NodeIdentity, identity))
+      yield* shelf.keep(homeNodeId, answer.bundle)
+      const cameras = bundle.cameras.filter(({ enabled }) => enabled).length
+      const load = { cameras, ingestBps: bundle.ingestBps, recorded: kind !== "liveOnly" }
+      const need = needOf(load, (yield* settings.get).settings)
+      const snapshot = {
+        digest: bundle.digest,
+        madeMs: bundle.madeMs,
+        fetchedMs: yield* Clock.currentTimeMillis,
+        cameras: bundle.cameras.length,
+        recordings: bundle.recordings.length,
+        sizeBytes: answer.bundle.length,
+      }
+      // A slot that is not to be had is known before it is needed.
+      const { slot } = yield* ownership.adopt(peer, bundle.epoch)
+      yield* store.setSnapshot(id, snapshot, need)
+      yield* store.setSlot(id, slot)
+      ward.change({ snapshot, need, slot })
+      yield* ward.outcome({ type: "bundleRefreshed", digest: bundle.digest })
+      if (sessions.length === 0) yield* Effect.forkDetach(tryCameras(ward, bundle))
+    })
+
+    return {
+      /** Fetches it; what fails is told to the machine, and answered in words. */
+      refresh: (ward: Ward): Effect.Effect<string | null> =>
+        Effect.gen(function*() {
+          const { homeNodeId } = ward.row()
+          const peer = yield* peers.get(homeNodeId)
+          if (peer.relation === "member") {
+            // Its configuration is in the database that this node has.
+            const digest = ward.state().bundle.wanted ?? ""
+            yield* ward.outcome({ type: "bundleRefreshed", digest })
+          } else yield* fetch(ward)
+          return null
+        }).pipe(Effect.catchCause((cause) => {
+          if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+          const reason = wordsOf(cause)
+          return Effect.as(ward.outcome({ type: "bundleFailed", reason }), reason)
+        })),
+      drop: (ward: Ward) =>
+        Effect.gen(function*() {
+          yield* shelf.drop(ward.row().homeNodeId)
+          yield* store.setSnapshot(ward.row().id, null, ward.row().need)
+          ward.change({ snapshot: null })
+        }),
+    }
+  })
+export type Snapshots = Effect.Success<ReturnType<typeof makeSnapshots>>

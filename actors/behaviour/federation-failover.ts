@@ -1,0 +1,338 @@
+/**
+ * The service `Failovers`, made of its parts: settings, what this node does as a home node, how its cameras come back,
+ * what it hears of others, and the fibers with which it guards them.
+ *
+ * Invariants
+ * 1. What is answered of a protection is what its fiber knows now; what is answered of a reroute is on record.
+ */
+import { Events } from "#actors/protocol/event.ts"
+import { Failovers } from "#actors/protocol/federation-failover.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
+import { Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
+import { FailoverStore, type RerouteRow } from "#actors/store/federation-failover.ts"
+import { bundleShelf } from "#cluster/bundle.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { statusOf } from "#cluster/protection-state.ts"
+import type { NodeId, PageRequest } from "#schema/common.ts"
+import { cursorOf, pageFrom } from "#schema/cursor.ts"
+import {
+  type FailoverStatus,
+  type ProtectionCreate,
+  ProtectionId,
+  ProtectionNotFound,
+  ProtectionStateWrong,
+  type ProtectionView,
+  type Reroute,
+  RerouteId,
+} from "#schema/federation-failover.ts"
+import type { RerouteStatus } from "#schema/federation-protection.ts"
+import type { Heartbeat, RecordBackProgress } from "#schema/federation.ts"
+import { InvalidInput } from "#schema/problem.ts"
+import { uuid7 } from "#schema/uuid.ts"
+import { Clock, Effect, Layer, Schedule, Schema, SubscriptionRef } from "effect"
+import { nothingNeeded, sumOf, totalOf } from "./federation-failover-capacity.ts"
+import { type Driver, makeDriver } from "./federation-failover-driver.ts"
+import { makeHeartbeats, monotonicMs } from "./federation-failover-heartbeat.ts"
+import { makeHome } from "./federation-failover-home.ts"
+import { makeLoad } from "./federation-failover-load.ts"
+import { makeReturn } from "./federation-failover-return.ts"
+import { makeFailoverSettings } from "./federation-failover-settings.ts"
+import { makeSnapshots } from "./federation-failover-snapshot.ts"
+import { makeTakeover } from "./federation-failover-takeover.ts"
+import type { Ward } from "./federation-failover-ward.ts"
+
+export interface FailoverOptions {
+  readonly dataFolder: string
+  /** Of this node, for people. */
+  readonly name: string
+  readonly version: string
+}
+
+/** The digest of this node's configuration is looked at so often. */
+const digestEvery = "2 seconds"
+
+const cursor = cursorOf("reroutes", Schema.Struct({ id: RerouteId }))
+
+const notBegun: RecordBackProgress = {
+  state: "pending",
+  segmentsDone: 0,
+  segmentsTotal: 0,
+  bytesDone: 0,
+  bytesTotal: 0,
+  rateBps: null,
+  estimatedEnd: null,
+  reason: "",
+}
+
+const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Reroute => {
+  const measured = row.gaps.map(({ gapMs }) => gapMs)
+  return {
+    id: row.id,
+    homeNodeId: row.homeNodeId,
+    servingNodeId: row.servingNodeId,
+    channels: row.gaps.map(({ channelId }) => channelId),
+    epoch: row.epoch,
+    state: row.state,
+    since: row.sinceMs,
+    endedAt: row.endedMs,
+    gapMs: measured.length === 0 || measured.includes(null) ? null : Math.max(...measured.map((gapMs) => gapMs ?? 0)),
+    gaps: row.gaps,
+    drill: row.drill,
+    recordBack: progress ?? { ...notBegun, state: row.state === "done" ? "done" : "pending" },
+  }
+}
+
+const viewOf = (ward: Ward, wallMs: number, nowMs: number): ProtectionView => {
+  const [row, state] = [ward.row(), ward.state()]
+  const { snapshot } = row
+  return {
+    id: row.id,
+    nodeId: row.homeNodeId,
+    name: row.name,
+    state: state.tag,
+    since: Math.round(wallMs - Math.max(0, nowMs - state.sinceMs)),
+    reason: state.reason,
+    class: row.class,
+    automatic: row.automatic,
+    rank: row.rank,
+    epoch: state.epoch,
+    silenceMs: state.home.heard ? Math.max(0, Math.round(nowMs - state.home.atMs)) : null,
+    control: state.service?.lease === "held",
+    snapshot: {
+      digest: snapshot?.digest ?? null,
+      madeAt: snapshot?.madeMs ?? null,
+      ageMs: snapshot === null ? null : Math.max(0, wallMs - snapshot.fetchedMs),
+      stale: state.bundle.held === null || state.bundle.held !== state.bundle.wanted,
+      cameras: snapshot?.cameras ?? 0,
+      recordings: snapshot?.recordings ?? 0,
+      sizeBytes: snapshot?.sizeBytes ?? 0,
+    },
+    need: row.need,
+    short: state.short,
+    sessions: row.sessions,
+    drill: row.drill === null ? null : { at: row.drill.atMs, gapMs: row.drill.gapMs, channels: row.drill.channels },
+    createdAt: row.createdMs,
+    version: row.version,
+  }
+}
+
+/** What people ask of protections. */
+const protecting = (driver: Driver, refresh: (ward: Ward) => Effect.Effect<string | null>) =>
+  Effect.gen(function*() {
+    const [store, ownership, peers] = yield* Effect.all([FailoverStore, Ownership, Peers])
+    const one = (id: ProtectionId) =>
+      Effect.suspend(() => {
+        const ward = driver.wards.get(id)
+        return ward === undefined ? Effect.fail(new ProtectionNotFound({ id })) : Effect.succeed(ward)
+      })
+    const view = (ward: Ward) =>
+      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs]), ([wall, now]) => viewOf(ward, wall, now))
+    const wrong = (ward: Ward, detail: string) => new ProtectionStateWrong({ state: ward.state().tag, detail })
+
+    const protect = Effect.fn("Failovers.protect")(function*(input: ProtectionCreate) {
+      if (input.nodeId === ownership.nodeId) {
+        return yield* InvalidInput.at("/payload/nodeId", "is this node; a node cannot stand in for itself")
+      }
+      const peer = yield* peers.get(input.nodeId)
+      const row = {
+        id: ProtectionId.make(yield* uuid7),
+        homeNodeId: input.nodeId,
+        name: peer.name,
+        class: input.class,
+        automatic: input.automatic,
+        rank: input.rank ?? 0,
+        slot: null,
+        need: nothingNeeded,
+        snapshot: null,
+        sessions: [],
+        drill: null,
+        createdMs: yield* Clock.currentTimeMillis,
+      }
+      const state = yield* driver.anew(row, false)
+      yield* store.addProtection(ownership.nodeId, { ...row, state })
+      const ward = yield* driver.drive({ ...row, state, version: 1 }, state)
+      // At once: either it comes, or the home node's administrator sees who asks.
+      yield* Effect.forkDetach(refresh(ward))
+      return yield* view(ward)
+    })
+    const takeover = Effect.fn("Failovers.takeover")(
+      function*(id: ProtectionId, { drill, homeIsOff }: { readonly homeIsOff: boolean; readonly drill: boolean }) {
+        const ward = yield* one(id)
+        const { bundle, granted, service } = ward.state()
+        if (!granted) return yield* wrong(ward, "The administrator of the home node has not granted it")
+        if (bundle.held === null) return yield* wrong(ward, "There is no configuration of the home node here yet")
+        if (drill && service !== null) return yield* wrong(ward, "Its cameras are served here already")
+        yield* ward.tell({ type: "takeover", drill, override: homeIsOff })
+        return yield* view(ward)
+      },
+    )
+    return {
+      protections: () => Effect.forEach([...driver.wards.values()], view),
+      protection: (id: ProtectionId) => Effect.flatMap(one(id), view),
+      protect,
+      release: (id: ProtectionId) => Effect.flatMap(one(id), (ward) => ward.tell({ type: "release" })),
+      takeover,
+      failback: Effect.fn("Failovers.failback")(function*(id: ProtectionId) {
+        const ward = yield* one(id)
+        if (ward.state().service === null) return yield* wrong(ward, "Its cameras are not served here")
+        yield* ward.tell({ type: "failback" })
+        return yield* view(ward)
+      }),
+      snapshot: Effect.fn("Failovers.snapshot")(function*(id: ProtectionId) {
+        const ward = yield* one(id)
+        if (!ward.state().granted) return yield* wrong(ward, "The administrator of the home node has not granted it")
+        const reason = yield* refresh(ward)
+        if (reason !== null) return yield* wrong(ward, reason)
+        return yield* view(ward)
+      }),
+    }
+  })
+
+const make = ({ dataFolder, name, version }: FailoverOptions) =>
+  Effect.gen(function*() {
+    const [store, ownership, peers, gate, events] = yield* Effect.all([
+      FailoverStore,
+      Ownership,
+      Peers,
+      FailoverGate,
+      Events,
+    ])
+    const { nodeId } = ownership
+    const settings = yield* makeFailoverSettings
+    const load = yield* makeLoad
+    const home = yield* makeHome(name)
+    const comeBack = yield* makeReturn
+    const shelf = yield* bundleShelf(`${dataFolder}/failover`)
+    const takeover = yield* makeTakeover(shelf)
+    const snapshots = yield* makeSnapshots(shelf, settings)
+    const driver = yield* makeDriver({
+      settings,
+      takeover,
+      snapshots,
+      load,
+      heard: yield* makeHeartbeats(settings),
+      publishChange: (ward, from, to, reason) =>
+        events.publish({
+          type: "failover.protection.changed",
+          subject: ward.row().homeNodeId,
+          data: {
+            homeNodeId: ward.row().homeNodeId,
+            homeName: ward.row().name,
+            servingNodeId: nodeId,
+            epoch: ward.state().epoch,
+            reason,
+            from,
+            to,
+          },
+          resource: [],
+        }),
+    })
+    const ofProtections = yield* protecting(driver, snapshots.refresh)
+
+    const digest = yield* SubscriptionRef.make("")
+    yield* Effect.flatMap(home.digest, (now) => SubscriptionRef.set(digest, now)).pipe(
+      Effect.ignore,
+      Effect.repeat(Schedule.spaced(digestEvery)),
+      Effect.forkScoped,
+    )
+    const bootId = yield* uuid7
+    let seq = 0
+    const heartbeat = Effect.fnUntraced(function*(asker: NodeId) {
+      const [{ diskFreeBytes }, { settings: limits }] = [yield* load, yield* settings.get]
+      const peer = yield* peers.get(asker).pipe(Effect.catchTag("NodeNotFound", () => Effect.succeed(null)))
+      const owner = (yield* ownership.owners).find(({ slot }) => slot === ownership.slot)
+      return {
+        nodeId,
+        bootId,
+        name,
+        version,
+        epoch: owner?.epoch ?? 0,
+        servingNodeId: owner?.nodeId ?? nodeId,
+        seq: ++seq,
+        timeMs: yield* Clock.currentTimeMillis,
+        bundleDigest: yield* SubscriptionRef.get(digest),
+        capacity: totalOf(limits, diskFreeBytes),
+        leases: [...driver.wards.values()].map((ward) => ward.state()).filter(({ service }) =>
+          service?.lease === "held"
+        )
+          .map((state) => ({ homeNodeId: state.homeNodeId, epoch: state.service?.epoch ?? 0 })),
+        guardianGranted: peer?.guardianGranted === true,
+      } satisfies Heartbeat
+    })
+
+    const rerouteStatus = Effect.fnUntraced(function*(asker: NodeId, homeNodeId: NodeId) {
+      const ward = driver.ofHome(homeNodeId)
+      if (ward === undefined) {
+        const epoch = homeNodeId === nodeId ? yield* home.epoch : 0
+        return { nodeId, homeNodeId, phase: "none", epoch, control: false, turns: [] } satisfies RerouteStatus
+      }
+      if (asker === homeNodeId) yield* ward.tell({ type: "homeAsked" })
+      return statusOf(ward.state())
+    })
+
+    const recordBacks = yield* RecordBacks
+    const reroutes = Effect.fnUntraced(function*(page: PageRequest) {
+      const after = yield* cursor.decode(page.cursor)
+      const rows = yield* store.reroutes(page.limit + 1, after?.id ?? null)
+      const shown = yield* Effect.forEach(
+        rows,
+        (row) => Effect.map(recordBacks.progressOf(row.id), (progress) => rerouteOf(row, progress)),
+      )
+      return pageFrom({ rows: shown, limit: page.limit, cursor, position: ({ id }) => ({ id }), item: (row) => row })
+    })
+
+    const status = Effect.gen(function*() {
+      const [{ diskFreeBytes, used }, shorts] = [yield* load, yield* driver.shorts]
+      const servedBy = yield* gate.servedBy
+      const wards = [...driver.wards.values()]
+      const serving = wards.flatMap((ward) => {
+        const { service } = ward.state()
+        return service === null ? [] : [{
+          nodeId: ward.row().homeNodeId,
+          name: ward.row().name,
+          epoch: service.epoch,
+          control: service.lease === "held",
+        }]
+      })
+      const wouldNotFit = wards.flatMap((ward) => {
+        const short = shorts.get(ward.row().id) ?? []
+        return short.length === 0 ? [] : [{ protectionId: ward.row().id, nodeId: ward.row().homeNodeId, short }]
+      })
+      const ready = wards.every((ward) => ward.state().tag === "protected") && wouldNotFit.length === 0
+      return {
+        badge: serving.length > 0 || servedBy !== null ?
+          "serving" :
+          wards.length === 0 ?
+          "none" :
+          ready ?
+          "ready" :
+          "attention",
+        serving,
+        servedBy,
+        blocked: servedBy === null ? [] : ["recording_deletion", "camera_deletion", "factory_reset", "license_release"],
+        capacity: {
+          total: totalOf((yield* settings.get).settings, diskFreeBytes),
+          used,
+          reserved: sumOf(wards.filter((ward) => ward.state().service === null).map((ward) => ward.row().need)),
+        },
+        wouldNotFit,
+      } satisfies FailoverStatus
+    })
+
+    return Failovers.of({
+      ...ofProtections,
+      settings: () => settings.get,
+      updateSettings: settings.update,
+      status: () => status,
+      reroutes,
+      guardians: () => home.guardians,
+      grant: home.grant,
+      heartbeat,
+      bundle: home.bundle,
+      rerouteStatus,
+      comeBack,
+    })
+  })
+
+export const layer = (options: FailoverOptions) => Layer.effect(Failovers, make(options))

@@ -1,0 +1,72 @@
+/**
+ * Failover: what people and other nodes may ask.
+ *
+ * Invariants
+ * 1. What changes a protection goes through the fiber that drives it; what is answered is its state after that.
+ * 2. Passwords of cameras leave this node only for a guardian that its administrator granted.
+ */
+import type { NodeId, PageOf, PageRequest } from "#schema/common.ts"
+import type {
+  BundleAnswer,
+  EffectiveFailoverSettings,
+  EpochRefused,
+  FailoverSettingsUpdate,
+  FailoverStatus,
+  Guardian,
+  GuardianNotGranted,
+  ProtectionCreate,
+  ProtectionExists,
+  ProtectionId,
+  ProtectionNotFound,
+  ProtectionStateWrong,
+  ProtectionView,
+  Reroute,
+} from "#schema/federation-failover.ts"
+import type { RerouteStatus, Turn } from "#schema/federation-protection.ts"
+import type { Heartbeat, NodeNotFound } from "#schema/federation.ts"
+import type { DependencyUnavailable, InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { Context, type Effect } from "effect"
+
+type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
+type OfProtection<A, E = never> = Answer<A, E | ProtectionNotFound>
+
+export class Failovers extends Context.Service<Failovers, {
+  readonly settings: () => Answer<EffectiveFailoverSettings>
+  readonly updateSettings: (
+    update: FailoverSettingsUpdate,
+    ifMatch: number | null,
+  ) => Answer<EffectiveFailoverSettings, VersionConflict | InvalidInput>
+  readonly status: () => Answer<FailoverStatus>
+
+  readonly protections: () => Answer<ReadonlyArray<ProtectionView>>
+  readonly protection: (id: ProtectionId) => OfProtection<ProtectionView>
+  readonly protect: (
+    input: ProtectionCreate,
+  ) => Answer<ProtectionView, NodeNotFound | ProtectionExists | InvalidInput | ProtectionStateWrong>
+  readonly release: (id: ProtectionId) => OfProtection<void>
+  /** `homeIsOff`: an administrator states it, and control moves without the home node's word. */
+  readonly takeover: (
+    id: ProtectionId,
+    how: { readonly homeIsOff: boolean; readonly drill: boolean },
+  ) => OfProtection<ProtectionView, ProtectionStateWrong>
+  readonly failback: (id: ProtectionId) => OfProtection<ProtectionView, ProtectionStateWrong>
+  /** Fetches the configuration of the home node now. */
+  readonly snapshot: (id: ProtectionId) => OfProtection<ProtectionView, ProtectionStateWrong>
+  /** Newest first. */
+  readonly reroutes: (page: PageRequest) => Answer<PageOf<Reroute>, InvalidCursor>
+
+  /** Who guards this node, or asked to. */
+  readonly guardians: () => Answer<ReadonlyArray<Guardian>>
+  readonly grant: (nodeId: NodeId, granted: boolean) => Answer<Guardian, NodeNotFound>
+
+  /** Of this node, as it is told to another. */
+  readonly heartbeat: (asker: NodeId) => Answer<Heartbeat>
+  readonly bundle: (asker: NodeId) => Answer<BundleAnswer, GuardianNotGranted | NodeNotFound>
+  /** Who serves a home node, as this node knows. */
+  readonly rerouteStatus: (asker: NodeId, homeNodeId: NodeId) => Answer<RerouteStatus>
+  /** A guardian gives this node its cameras back; answers when they are recorded here. */
+  readonly comeBack: (
+    asker: NodeId,
+    request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> },
+  ) => Answer<number, GuardianNotGranted | EpochRefused>
+}>()("nightjar/actors/Failovers") {}

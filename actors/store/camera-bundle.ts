@@ -1,0 +1,166 @@
+/**
+ * The cameras of one slot as a whole: read for a guardian, and written by one that serves another node's cameras.
+ *
+ * Invariants
+ * 1. They are written in one transaction under the epoch of their slot, and the same cameras written again change nothing but what differs.
+ * 2. A camera that is there in another slot is left alone: it belongs to somebody else.
+ * 3. What is not among the cameras any more is switched off, not deleted: footage may hang on it.
+ */
+import type { NewCamera, NewChannel } from "#schema/camera-change.ts"
+import type { CameraId } from "#schema/common.ts"
+import type { Slot, StaleEpoch } from "#schema/ownership.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { answered } from "./answer.ts"
+import type { CameraRow, ChannelRow, StreamRow, Writer } from "./camera-rows.ts"
+import { fenced } from "./fence.ts"
+
+/** A camera with the numbers that its channels have at home. */
+export interface PlacedCamera extends Omit<NewCamera, "channels"> {
+  readonly channels: ReadonlyArray<NewChannel & { readonly number: number }>
+}
+
+export interface SlotRows {
+  readonly cameras: ReadonlyArray<CameraRow>
+  readonly channels: ReadonlyArray<ChannelRow>
+  readonly streams: ReadonlyArray<StreamRow>
+}
+
+export class CameraBundleStore extends Context.Service<CameraBundleStore, {
+  /** Another text after every change of what {@link rows} tells, but for what is only observed. */
+  readonly mark: (slot: Slot) => Effect.Effect<string, DependencyUnavailable>
+  readonly rows: (slot: Slot) => Effect.Effect<SlotRows, DependencyUnavailable>
+  /** Answers the cameras that are there now. */
+  readonly place: (
+    writer: Writer,
+    cameras: ReadonlyArray<PlacedCamera>,
+  ) => Effect.Effect<ReadonlySet<CameraId>, StaleEpoch | DependencyUnavailable>
+  /** All of the slot; nothing may be recorded of them any more. */
+  readonly remove: (slot: Slot) => Effect.Effect<void, DependencyUnavailable>
+}>()("nightjar/actors/CameraBundleStore") {
+  static readonly layer = Layer.effect(
+    CameraBundleStore,
+    Effect.map(SqlClient.SqlClient, (sql) => CameraBundleStore.of({ ...reading(sql), place: placing(sql) })),
+  )
+}
+
+const reading = (sql: SqlClient.SqlClient) => ({
+  mark: (slot: Slot) =>
+    answered(Effect.map(
+      sql<{ readonly mark: string }>`
+        SELECT concat_ws('/', count(*), coalesce(sum(version), 0), coalesce(max(updated_at), 'epoch')) AS mark
+        FROM camera WHERE slot = ${slot}`,
+      ([row]) => row?.mark ?? "",
+    )),
+  rows: (slot: Slot) =>
+    answered(Effect.all({
+      cameras: sql<CameraRow>`SELECT * FROM camera WHERE slot = ${slot} ORDER BY position, id`,
+      channels: sql<ChannelRow>`
+        SELECT * FROM camera_channel WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${slot})
+        ORDER BY camera_id, number`,
+      streams: sql<StreamRow>`
+        SELECT * FROM camera_stream WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${slot})
+        ORDER BY channel_id, role`,
+    })),
+  remove: (slot: Slot) => answered(Effect.asVoid(sql`DELETE FROM camera WHERE slot = ${slot}`)),
+})
+
+const json = (rows: ReadonlyArray<object>) => JSON.stringify(rows)
+
+const placing = (sql: SqlClient.SqlClient) => {
+  const putCameras = (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
+    sql<{ readonly id: CameraId }>`
+      INSERT INTO camera (id, slot, home_node_id, name, description, driver, host, port, enabled, username, sealed_password, tags,
+        manufacturer, model, firmware, serial, position, status, reason, created_at, updated_at, version)
+      SELECT c.id, ${writer.slot}::text, c."homeNodeId", c.name, c.description, c.driver, c.host, c.port, c.enabled, c.username,
+        c."sealedPassword", c.tags, c.manufacturer, c.model, c.firmware, c.serial,
+        (SELECT coalesce(max(position) + 1, 0) FROM camera) + c.place, 'registered', '', ${new Date(
+      writer.nowMs,
+    )}::timestamptz,
+        ${new Date(writer.nowMs)}::timestamptz, 1
+      FROM jsonb_to_recordset(${
+      json(cameras.map(({ channels: _channels, information, ...camera }, place) => ({
+        ...camera,
+        ...information,
+        tags: camera.tags ?? [],
+        place,
+      })))
+    }::text::jsonb) AS c (id uuid, "homeNodeId" uuid, name text, description text, driver text, host text, port integer,
+        enabled boolean, username text, "sealedPassword" text, tags text[], manufacturer text, model text, firmware text,
+        serial text, place integer)
+      ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description, driver = excluded.driver,
+        host = excluded.host, port = excluded.port, enabled = excluded.enabled, username = excluded.username,
+        sealed_password = excluded.sealed_password, tags = excluded.tags, manufacturer = excluded.manufacturer,
+        model = excluded.model, firmware = excluded.firmware, serial = excluded.serial, updated_at = excluded.updated_at,
+        version = camera.version + 1
+      WHERE camera.slot = excluded.slot
+      RETURNING id`
+  const putChannels = (now: Date, cameras: ReadonlyArray<PlacedCamera>) =>
+    sql`
+      INSERT INTO camera_channel (id, camera_id, number, name, active, created_at, updated_at, version)
+      SELECT h.id, h."cameraId", h.number, h.name, h.active, ${now}::timestamptz, ${now}::timestamptz, 1
+      FROM jsonb_to_recordset(${
+      json(cameras.flatMap(({ channels, id }) =>
+        channels.map(({ streams: _streams, ...channel }) => ({
+          ...channel,
+          name: channel.name ?? `Channel ${channel.number}`,
+          cameraId: id,
+        }))
+      ))
+    }::text::jsonb) AS h (id uuid, "cameraId" uuid, number integer, name text, active boolean)
+      ON CONFLICT (id) DO UPDATE SET number = excluded.number, name = excluded.name, active = excluded.active,
+        updated_at = excluded.updated_at, version = camera_channel.version + 1
+      WHERE camera_channel.camera_id = excluded.camera_id`
+  const putStreams = (now: Date, cameras: ReadonlyArray<PlacedCamera>) =>
+    sql`
+      INSERT INTO camera_stream (id, camera_id, channel_id, role, source_url, transport, enabled, on_demand, username,
+        sealed_password, status, reason, created_at, updated_at, version)
+      SELECT s.id, s."cameraId", s."channelId", s.role, s."sourceUrl", s.transport, s.enabled, s."onDemand", s.username,
+        s."sealedPassword", 'registered', '', ${now}::timestamptz, ${now}::timestamptz, 1
+      FROM jsonb_to_recordset(${
+      json(cameras.flatMap(({ channels, id }) =>
+        channels.flatMap((channel) =>
+          channel.streams.map((stream) => ({
+            ...stream,
+            onDemand: stream.onDemand ?? false,
+            cameraId: id,
+            channelId: channel.id,
+          }))
+        )
+      ))
+    }::text::jsonb) AS s (id uuid, "cameraId" uuid, "channelId" uuid, role text, "sourceUrl" text, transport text,
+        enabled boolean, "onDemand" boolean, username text, "sealedPassword" text)
+      ON CONFLICT (id) DO UPDATE SET source_url = excluded.source_url, transport = excluded.transport,
+        enabled = excluded.enabled, on_demand = excluded.on_demand, username = excluded.username,
+        sealed_password = excluded.sealed_password, updated_at = excluded.updated_at, version = camera_stream.version + 1
+      WHERE camera_stream.camera_id = excluded.camera_id`
+  /** What the cameras do not name any more. */
+  const switchOff = (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
+    Effect.gen(function*() {
+      const streams = cameras.flatMap(({ channels }) =>
+        channels.flatMap((channel) => channel.streams.map(({ id }) => id))
+      )
+      yield* sql`
+        UPDATE camera SET enabled = false, version = version + 1
+        WHERE slot = ${writer.slot} AND enabled AND NOT id = ANY (${cameras.map(({ id }) => id)}::uuid[])`
+      yield* sql`
+        UPDATE camera_stream SET enabled = false, version = version + 1
+        WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${writer.slot}) AND enabled
+          AND NOT id = ANY (${streams}::uuid[])`
+    })
+  return (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
+    answered(fenced(
+      { slot: writer.slot, epoch: writer.epoch },
+      Effect.gen(function*() {
+        const now = new Date(writer.nowMs)
+        const placed = new Set((yield* putCameras(writer, cameras)).map(({ id }) => id))
+        const ours = cameras.filter(({ id }) => placed.has(id))
+        yield* putChannels(now, ours)
+        yield* putStreams(now, ours)
+        yield* switchOff(writer, ours)
+        yield* sql`UPDATE camera SET search_text = camera_search_text(id) WHERE slot = ${writer.slot}`
+        return placed
+      }),
+    )).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+}

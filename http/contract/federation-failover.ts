@@ -1,0 +1,199 @@
+/**
+ * The federation service, as far as nodes stand in for each other: settings, protections, takeovers and failbacks, reroutes; and what nodes
+ * ask of each other about it.
+ */
+import { NodeId, Page } from "#schema/common.ts"
+import {
+  BundleAnswer,
+  EffectiveFailoverSettings,
+  EpochRefused,
+  FailoverSettingsUpdate,
+  FailoverStatus,
+  Guardian,
+  GuardianNotGranted,
+  ProtectionCreate,
+  ProtectionExists,
+  ProtectionId,
+  ProtectionNotFound,
+  ProtectionStateWrong,
+  ProtectionView,
+  Reroute,
+  ReturnAnswer,
+  ReturnRequest,
+} from "#schema/federation-failover.ts"
+import { RerouteStatus } from "#schema/federation-protection.ts"
+import { Heartbeat, NodeNotFound } from "#schema/federation.ts"
+import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { access, AccessControl, Conventions } from "./access.ts"
+import { audited, created, extension, idempotencyKey, ifMatch, pageQuery, versioned } from "./conventions.ts"
+import { problems } from "./errors.ts"
+
+const base = "/federation/api/v1/federation/failover"
+const one = `${base}/protections/:id`
+const params = { id: ProtectionId }
+const headers = idempotencyKey
+const error = problems(ProtectionNotFound, ProtectionStateWrong)
+
+const doc = (summary: string, description?: string) =>
+  OpenApi.annotations(description === undefined ? { summary } : { summary, description })
+const reads = access("federation:read")
+const writes = access("federation:write")
+const peers = access("peer")
+
+const settings = [
+  HttpApiEndpoint.get("failoverSettings", `${base}/settings`, { success: versioned(EffectiveFailoverSettings) })
+    .annotateMerge(reads).annotateMerge(
+      doc(
+        "Get failover settings",
+        "Effective values of this node; `sources` tells which of them were set and which are defaults.",
+      ),
+    ),
+  HttpApiEndpoint.put("updateFailoverSettings", `${base}/settings`, {
+    headers: ifMatch,
+    payload: FailoverSettingsUpdate,
+    success: versioned(EffectiveFailoverSettings),
+    error: problems(InvalidInput, VersionConflict),
+  }).annotateMerge(writes).annotateMerge(
+    doc("Change failover settings", "The whole object: what is left out goes back to its default."),
+  ),
+  HttpApiEndpoint.get("failoverStatus", `${base}/status`, { success: FailoverStatus }).annotateMerge(reads)
+    .annotateMerge(
+      doc(
+        "Get failover status",
+        "For a badge and for what is blocked: whom this node serves, who serves it, what it could carry, and which protections would " +
+          "not fit if all their home nodes failed together.",
+      ),
+    ),
+] as const
+
+const protections = [
+  HttpApiEndpoint.get("protections", `${base}/protections`, { success: Page(ProtectionView) })
+    .annotateMerge(reads).annotateMerge(doc("List protections", "Whom this node guards.")),
+  HttpApiEndpoint.post("protect", `${base}/protections`, {
+    headers,
+    payload: ProtectionCreate,
+    success: created(ProtectionView),
+    error: problems(NodeNotFound, ProtectionExists, ProtectionStateWrong, InvalidInput),
+  }).annotateMerge(writes).annotateMerge(
+    doc(
+      "Register a protection",
+      "This node becomes a guardian of `nodeId`: `pendingGrant` until that node's administrator allows it. Then its configuration is " +
+        "fetched, room is reserved, and each camera is tried with a second session (`sessions`).",
+    ),
+  ),
+  HttpApiEndpoint.get("protection", one, { params, success: ProtectionView, error: problems(ProtectionNotFound) })
+    .annotateMerge(reads).annotateMerge(extension).annotateMerge(doc("Get a protection")),
+  HttpApiEndpoint.delete("release", one, { params, error: problems(ProtectionNotFound) }).annotateMerge(writes)
+    .annotateMerge(
+      doc(
+        "Release a protection",
+        "What is served is given back first, and what was recorded goes home; then nothing of the other node is left here.",
+      ),
+    ),
+  HttpApiEndpoint.post("takeover", `${one}/takeover`, {
+    params,
+    headers,
+    payload: Schema.Struct({ homeIsOff: Schema.optionalKey(Schema.Boolean) }),
+    success: ProtectionView,
+    error,
+  }).annotateMerge(writes).annotateMerge(
+    doc(
+      "Take over",
+      "At once, whether the home node is there or not. `homeIsOff` is the administrator's statement that the home node is off: " +
+        "control of the cameras moves with it, not only recording.",
+    ),
+  ),
+  HttpApiEndpoint.post("failback", `${one}/failback`, { params, headers, success: ProtectionView, error })
+    .annotateMerge(writes).annotateMerge(
+      doc(
+        "Fail back",
+        "As soon as the home node is there. Both record for a moment; what was recorded here goes home.",
+      ),
+    ),
+  HttpApiEndpoint.post("snapshot", `${one}/snapshot`, { params, headers, success: ProtectionView, error })
+    .annotateMerge(writes).annotateMerge(
+      doc(
+        "Refresh the snapshot",
+        "Fetches the home node's configuration now; it is refreshed by itself when it changes.",
+      ),
+    ),
+  HttpApiEndpoint.post("drill", `${one}/drill`, { params, headers, success: ProtectionView, error })
+    .annotateMerge(writes).annotateMerge(extension).annotateMerge(
+      doc(
+        "Hold a drill",
+        "A takeover on purpose, which ends by itself after `drillMs`; the home node goes on recording. `drill` of the protection " +
+          "tells the measured gap, and the reroute that of each channel.",
+      ),
+    ),
+] as const
+
+const rest = [
+  HttpApiEndpoint.get("reroutes", `${base}/reroutes`, {
+    query: pageQuery,
+    success: Page(Reroute),
+    error: problems(InvalidCursor),
+  }).annotateMerge(reads).annotateMerge(
+    doc(
+      "List reroutes",
+      "Newest first. `gapMs` is from the last sign of the home node to the first key frame stored here.",
+    ),
+  ),
+  HttpApiEndpoint.get("guardian", `${base}/guardian`, { success: Page(Guardian) })
+    .annotateMerge(access("federation:read", { orPeer: true })).annotateMerge(
+      doc(
+        "Get the failover guardian",
+        "Who guards this node or asked to; another node sees itself alone. `passwordsToChange` names cameras whose passwords a node " +
+          "was given that is not trusted any more.",
+      ),
+    ),
+  HttpApiEndpoint.post("grantGuardian", `${base}/guardian/:nodeId/grant`, {
+    params: { nodeId: NodeId },
+    payload: Schema.Struct({ granted: Schema.Boolean }),
+    success: Guardian,
+    error: problems(NodeNotFound),
+  }).annotateMerge(writes).annotateMerge(extension).annotateMerge(
+    doc(
+      "Allow a guardian, or no longer",
+      "Only then do the passwords of cameras leave this node, encrypted to that one.",
+    ),
+  ),
+] as const
+
+const ofPeers = [
+  HttpApiEndpoint.get("failoverHeartbeat", `${base}/heartbeat`, { success: Heartbeat }).annotateMerge(peers)
+    .annotateMerge(doc("Failover heartbeat", "What a node says of itself, twice a second.")),
+  HttpApiEndpoint.get("configBundle", `${base}/config-bundle`, {
+    success: BundleAnswer,
+    error: problems(GuardianNotGranted, NodeNotFound),
+  }).annotateMerge(peers).annotateMerge(audited("export")).annotateMerge(
+    doc(
+      "Failover configuration bundle",
+      "Signed by this node (JWS) and encrypted to the asking one (JWE); 403 `guardian_not_granted` until the administrator allows it.",
+    ),
+  ),
+  HttpApiEndpoint.get("rerouteStatus", `${base}/reroute-status`, {
+    query: { homeNodeId: NodeId },
+    success: RerouteStatus,
+  }).annotateMerge(peers).annotateMerge(
+    doc("Failover takeover status probe", "Who serves that home node, as this node knows."),
+  ),
+  HttpApiEndpoint.post("comeBack", `${base}/return`, {
+    payload: ReturnRequest,
+    success: ReturnAnswer,
+    error: problems(GuardianNotGranted, EpochRefused),
+  }).annotateMerge(peers).annotateMerge(extension).annotateMerge(
+    doc("Take cameras back", "A guardian asks this node to serve again; answered when its cameras are recorded here."),
+  ),
+] as const
+
+export class FederationFailoverGroup extends HttpApiGroup.make("federationFailover")
+  .add(...settings)
+  .add(...protections)
+  .add(...rest)
+  .add(...ofPeers)
+  .middleware(Conventions)
+  .middleware(AccessControl)
+  .annotateMerge(OpenApi.annotations({ title: "Failover", description: "Nodes that stand in for each other." }))
+{}

@@ -1,0 +1,71 @@
+/** Events of failover: a part of the registry in `event.ts`. */
+import { Schema } from "effect"
+import { NodeId } from "./common.ts"
+
+/** A protection or a reroute of one home node. */
+const failover = Schema.Struct({
+  homeNodeId: NodeId,
+  homeName: Schema.String,
+  servingNodeId: NodeId,
+  epoch: Schema.Int,
+  reason: Schema.String,
+})
+const takeover = Schema.Struct({
+  ...failover.fields,
+  rerouteId: Schema.String,
+  drill: Schema.Boolean,
+  channels: Schema.Int,
+  /** From the last sign of the home node to the first key frame here, of the channel that waited longest. */
+  gapMs: Schema.NullOr(Schema.Int),
+})
+
+export const failoverEventTypes = {
+  "failover.takeover.started": {
+    title: "Takeover begun",
+    description: "This node begins to serve the cameras of another one",
+    severity: "critical",
+    permission: "federation:read",
+    notify: true,
+    data: takeover,
+  },
+  "failover.takeover.completed": {
+    title: "Takeover done",
+    description: "Every channel of the other node that delivers is recorded here; `gapMs` is what was measured",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: takeover,
+  },
+  "failover.takeover.failed": {
+    title: "Takeover failed",
+    description: "The cameras of another node could not be taken over; it is tried again",
+    severity: "critical",
+    permission: "federation:read",
+    notify: true,
+    data: failover,
+  },
+  "failover.failback.completed": {
+    title: "Served at home again",
+    description: "The home node serves its cameras again; its footage follows",
+    severity: "info",
+    permission: "federation:read",
+    notify: true,
+    data: takeover,
+  },
+  "failover.recordback.completed": {
+    title: "Footage is home",
+    description: "Everything that was recorded elsewhere has come home, and its receipts are in",
+    severity: "info",
+    permission: "federation:read",
+    notify: true,
+    data: takeover,
+  },
+  "failover.protection.changed": {
+    title: "Protection changed",
+    description: "A protection is in another state than before: ready, stale, without room, released",
+    severity: "info",
+    permission: "federation:read",
+    notify: false,
+    data: Schema.Struct({ ...failover.fields, from: Schema.String, to: Schema.String }),
+  },
+} as const

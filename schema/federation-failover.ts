@@ -1,0 +1,291 @@
+/**
+ * Words of failover as people and other nodes see it: settings, protections, reroutes, what a guardian would need, what is blocked.
+ *
+ * Invariants
+ * 1. Effective settings are complete; for each it is told whether it is a default or was set.
+ * 2. A reroute begins with the takeover and ends with the last receipt of its record-back.
+ */
+import { Schema, Struct } from "effect"
+import { ChannelId, EpochMs, Instant, NodeId, Uuid7 } from "./common.ts"
+import { defaultSettings, Turn } from "./federation-protection.ts"
+import {
+  CapacityNeed,
+  NodeCapacity,
+  ProtectionClass,
+  ProtectionState,
+  RecordBackProgress,
+  RecordBackState,
+} from "./federation.ts"
+
+export const ProtectionId = Uuid7.pipe(Schema.brand("ProtectionId"))
+export type ProtectionId = typeof ProtectionId.Type
+export const RerouteId = Uuid7.pipe(Schema.brand("RerouteId"))
+export type RerouteId = typeof RerouteId.Type
+
+const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+const Milliseconds = between(100, 3_600_000)
+
+/** Minutes since midnight, local time of the node, half-open; an end before the start lies on the next day. */
+export const DailyWindow = Schema.Struct({ startMinute: between(0, 1_439), endMinute: between(0, 1_440) })
+
+/** What is set of failover on this node: as the guardian of others and as a home node. */
+export const FailoverSettings = Schema.Struct({
+  /** Between two heartbeats that this node asks of each other one. */
+  heartbeatMs: between(100, 60_000),
+  suspectMs: Milliseconds,
+  deadMs: Milliseconds,
+  askMs: Milliseconds,
+  rankWaitMs: Milliseconds,
+  retryMs: Milliseconds,
+  /** Unbroken presence of the home node before it gets its service back by itself. */
+  stableMs: between(0, 86_400_000),
+  /** Both nodes record for this long at a failback: two groups of pictures. */
+  overlapMs: between(0, 120_000),
+  /** How long a drill serves. */
+  drillMs: between(1_000, 3_600_000),
+  failbackAutomatic: Schema.Boolean,
+  /** Automatic failback happens within it only; null: at any time. */
+  failbackWindow: Schema.NullOr(DailyWindow),
+  /** Whatever a home node says, its configuration is fetched anew after this. */
+  snapshotMinutes: between(1, 1_440),
+  /** How long an outage this node keeps disk space for. */
+  expectedOutageHours: between(1, 720),
+  /** What this node can take on in all, its own cameras included. */
+  maxCameras: between(1, 10_000),
+  maxIngestBps: between(1_000_000, 100_000_000_000),
+  maxDiskBytesPerSecond: between(1_000_000, 100_000_000_000),
+}).annotate({ identifier: "FailoverSettings" })
+export type FailoverSettings = typeof FailoverSettings.Type
+
+export const defaultFailoverSettings: FailoverSettings = {
+  ...defaultSettings,
+  heartbeatMs: 500,
+  failbackWindow: null,
+  snapshotMinutes: 15,
+  expectedOutageHours: 24,
+  maxCameras: 64,
+  maxIngestBps: 400_000_000,
+  maxDiskBytesPerSecond: 60_000_000,
+}
+
+/** A whole object; what is left out goes back to its default. */
+export const FailoverSettingsUpdate = FailoverSettings.mapFields(Struct.map(Schema.optionalKey))
+export type FailoverSettingsUpdate = typeof FailoverSettingsUpdate.Type
+
+const SettingSource = Schema.Literals(["default", "set"])
+
+export const EffectiveFailoverSettings = Schema.Struct({
+  settings: FailoverSettings,
+  sources: Schema.Record(Schema.String, SettingSource),
+  version: Schema.Int,
+}).annotate({ identifier: "EffectiveFailoverSettings" })
+export type EffectiveFailoverSettings = typeof EffectiveFailoverSettings.Type
+
+export const ProtectionCreate = Schema.Struct({
+  nodeId: NodeId,
+  automatic: Schema.Boolean,
+  class: ProtectionClass,
+  /** Whose turn it is among several guardians of that node; 0 is the first. */
+  rank: Schema.optionalKey(between(0, 7)),
+})
+export type ProtectionCreate = typeof ProtectionCreate.Type
+
+/** A camera that this node tried to open beside the home node's own session. */
+export const SessionTrial = Schema.Struct({
+  channelId: ChannelId,
+  cameraName: Schema.String,
+  outcome: Schema.Literals(["accepted", "refused", "unreachable"]),
+  detail: Schema.String,
+})
+export type SessionTrial = typeof SessionTrial.Type
+
+export const Snapshot = Schema.Struct({
+  /** Null: none was given yet. */
+  digest: Schema.NullOr(Schema.String),
+  /** When the home node made it. */
+  madeAt: Schema.NullOr(Instant),
+  ageMs: Schema.NullOr(Schema.Int),
+  /** The home node has another configuration by now. */
+  stale: Schema.Boolean,
+  cameras: Schema.Int,
+  recordings: Schema.Int,
+  sizeBytes: Schema.Int,
+})
+
+/** A relation of this node, as guardian, to a home node. */
+export const ProtectionView = Schema.Struct({
+  id: ProtectionId,
+  nodeId: NodeId,
+  name: Schema.String,
+  state: ProtectionState,
+  since: Instant,
+  /** Why something failed last, for a person; empty while all is well. */
+  reason: Schema.String,
+  class: ProtectionClass,
+  automatic: Schema.Boolean,
+  rank: Schema.Int,
+  /** Highest number known of the home node's slot. */
+  epoch: Schema.Int,
+  /** Since the last heartbeat; null: none since this node started. */
+  silenceMs: Schema.NullOr(Schema.Int),
+  /** This node may move cameras and change what is theirs. */
+  control: Schema.Boolean,
+  snapshot: Snapshot,
+  need: CapacityNeed,
+  /** What would not fit, a line each. */
+  short: Schema.Array(Schema.String),
+  sessions: Schema.Array(SessionTrial),
+  drill: Schema.NullOr(Schema.Struct({ at: Instant, gapMs: Schema.NullOr(Schema.Int), channels: Schema.Int })),
+  createdAt: Instant,
+  version: Schema.Int,
+}).annotate({ identifier: "FailoverProtection" })
+export type ProtectionView = typeof ProtectionView.Type
+
+export const RerouteState = Schema.Literals(["takingOver", "serving", "failingBack", "recordingBack", "done"])
+export type RerouteState = typeof RerouteState.Type
+
+export const Reroute = Schema.Struct({
+  id: RerouteId,
+  homeNodeId: NodeId,
+  servingNodeId: NodeId,
+  channels: Schema.Array(ChannelId),
+  epoch: Schema.Int,
+  state: RerouteState,
+  since: Instant,
+  endedAt: Schema.NullOr(Instant),
+  /** From the last sign of the home node to the first key frame stored here, of the channel that waited longest; null: not yet. */
+  gapMs: Schema.NullOr(Schema.Int),
+  gaps: Schema.Array(Schema.Struct({ channelId: ChannelId, gapMs: Schema.NullOr(Schema.Int) })),
+  drill: Schema.Boolean,
+  recordBack: Schema.Struct({
+    state: RecordBackState,
+    segmentsDone: Schema.Int,
+    segmentsTotal: Schema.Int,
+    bytesDone: Schema.Int,
+    bytesTotal: Schema.Int,
+    rateBps: RecordBackProgress.fields.rateBps,
+    estimatedEnd: RecordBackProgress.fields.estimatedEnd,
+    reason: Schema.String,
+  }),
+}).annotate({ identifier: "Reroute" })
+export type Reroute = typeof Reroute.Type
+
+/** What may not be done while another node serves. */
+export const BlockedOperation = Schema.Literals([
+  "recording_deletion",
+  "camera_deletion",
+  "factory_reset",
+  "license_release",
+])
+export type BlockedOperation = typeof BlockedOperation.Type
+
+export const FailoverStatus = Schema.Struct({
+  /** For a badge: `attention` where something is not ready, `serving` where a takeover is under way here or of this node. */
+  badge: Schema.Literals(["none", "ready", "attention", "serving"]),
+  /** Home nodes that this node serves. */
+  serving: Schema.Array(
+    Schema.Struct({ nodeId: NodeId, name: Schema.String, epoch: Schema.Int, control: Schema.Boolean }),
+  ),
+  /** Another node serves this one's cameras; null: none does, or this cannot be known. */
+  servedBy: Schema.NullOr(Schema.Struct({ nodeId: NodeId, epoch: Schema.Int, control: Schema.Boolean })),
+  blocked: Schema.Array(BlockedOperation),
+  capacity: Schema.Struct({
+    total: NodeCapacity,
+    /** Of its own cameras and of those it serves now. */
+    used: CapacityNeed,
+    /** For all protections together. */
+    reserved: CapacityNeed,
+  }),
+  /** Protections that would not fit if all their home nodes failed together. */
+  wouldNotFit: Schema.Array(
+    Schema.Struct({ protectionId: ProtectionId, nodeId: NodeId, short: Schema.Array(Schema.String) }),
+  ),
+}).annotate({ identifier: "FailoverStatus" })
+export type FailoverStatus = typeof FailoverStatus.Type
+
+/** A node that guards this one, or asked to. */
+export const Guardian = Schema.Struct({
+  nodeId: NodeId,
+  name: Schema.String,
+  granted: Schema.Boolean,
+  /** When it first asked. */
+  askedAt: Instant,
+  /** When it was last given the configuration with passwords. */
+  bundleAt: Schema.NullOr(Instant),
+  bundleDigest: Schema.NullOr(Schema.String),
+  /** Cameras whose passwords it was given and that should be changed once it is not trusted any more. */
+  passwordsToChange: Schema.Array(Schema.String),
+}).annotate({ identifier: "FailoverGuardian" })
+export type Guardian = typeof Guardian.Type
+
+/** Answer of `config-bundle`. */
+export const BundleAnswer = Schema.Struct({
+  homeNodeId: NodeId,
+  digest: Schema.String,
+  madeMs: EpochMs,
+  epoch: Schema.Int,
+  /** See `cluster/bundle.ts`. */
+  bundle: Schema.String,
+})
+export type BundleAnswer = typeof BundleAnswer.Type
+
+/** A guardian asks the home node to serve again. */
+export const ReturnRequest = Schema.Struct({
+  epoch: Schema.Int,
+  turns: Schema.Array(Turn).check(Schema.isMaxLength(64)),
+})
+export const ReturnAnswer = Schema.Struct({ epoch: Schema.Int })
+
+export class ProtectionNotFound
+  extends Schema.TaggedError<ProtectionNotFound>()("ProtectionNotFound", { id: Schema.String }, { httpApiStatus: 404 })
+{
+  override get message(): string {
+    return `There is no protection ${this.id}`
+  }
+}
+
+export class ProtectionExists extends Schema.TaggedError<ProtectionExists>()("ProtectionExists", {
+  nodeId: Schema.String,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return "This node protects that one already"
+  }
+}
+
+/** What was asked does not fit the state that the protection is in. */
+export class ProtectionStateWrong extends Schema.TaggedError<ProtectionStateWrong>()("ProtectionStateWrong", {
+  state: ProtectionState,
+  detail: Schema.String,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+/** The home node's administrator has not granted it. */
+export class GuardianNotGranted extends Schema.TaggedError<GuardianNotGranted>()("GuardianNotGranted", {
+  nodeId: Schema.String,
+}, { httpApiStatus: 403 }) {
+  override get message(): string {
+    return "The administrator of this node has not allowed that node to guard it"
+  }
+}
+
+/** Another node holds what is asked for. */
+export class ControlElsewhere extends Schema.TaggedError<ControlElsewhere>()("ControlElsewhere", {
+  nodeId: Schema.String,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return "Another node serves these cameras at the moment; it has control of them until they come back"
+  }
+}
+
+/** The turns that were told do not lead from what this node knows to what is asked. */
+export class EpochRefused extends Schema.TaggedError<EpochRefused>()("EpochRefused", {
+  inForce: Schema.Int,
+  detail: Schema.String,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return this.detail
+  }
+}

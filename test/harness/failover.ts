@@ -1,0 +1,231 @@
+/**
+ * A home node that is killed while it records, and its guardian, which has a database of its own: how long footage is missing, and that
+ * nothing else is.
+ *
+ * Invariants
+ * 1. The cameras number their frames: what is missing is judged by those on both disks, not by what a node says.
+ * 2. Everything is asked by HTTP, as an administrator would.
+ */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import { record, type Recorded, startCameras } from "./cameras.ts"
+import { frameMs } from "./conclude.ts"
+import { listFootage, readFootage, type StoredFrame } from "./footage.ts"
+import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
+import type { Report } from "./report.ts"
+
+export interface FailoverProofOptions {
+  readonly runs: number
+  readonly cameras: number
+}
+
+const federation = "/federation/api/v1/federation"
+export const failover = `${federation}/failover`
+/** The machine is busy with others: what comes later than this does not come. */
+const patienceMs = 90_000
+/** A group of pictures of the simulated cameras, and the promise that stands before it. */
+const promisedMs = 5_000 + 1_000
+
+interface Items<A> {
+  readonly items: ReadonlyArray<A>
+}
+interface NodeTold {
+  readonly nodeId: string
+  readonly self: boolean
+  readonly fingerprint: string
+  readonly state: string
+}
+export interface ProtectionTold {
+  readonly id: string
+  readonly state: string
+  readonly epoch: number
+  readonly reason: string
+  readonly control: boolean
+  readonly snapshot: { readonly cameras: number; readonly recordings: number; readonly stale: boolean }
+  readonly sessions: ReadonlyArray<{ readonly outcome: string; readonly detail: string }>
+  readonly need: { readonly cameras: number; readonly ingestBps: number }
+  readonly drill: { readonly gapMs: number | null; readonly channels: number } | null
+}
+export interface RerouteTold {
+  readonly id: string
+  readonly state: string
+  readonly epoch: number
+  readonly gapMs: number | null
+  readonly drill: boolean
+  readonly channels: ReadonlyArray<string>
+  readonly homeNodeId: string
+  readonly servingNodeId: string
+}
+
+/** Asks again and again until it holds. */
+export const until = async <A>(what: string, look: () => Promise<A>, holds: (value: A) => boolean): Promise<A> => {
+  const end = performance.now() + patienceMs
+  let last = "nothing was answered"
+  while (performance.now() < end) {
+    try {
+      const value = await look()
+      if (holds(value)) return value
+      last = JSON.stringify(value)
+    } catch (error) {
+      last = String(error)
+    }
+    await sleep(200)
+  }
+  throw new Error(`it never came: ${what}; last: ${last.slice(0, 2_000)}`)
+}
+
+export const listed = async <A>(node: NodeProcess, where: string): Promise<ReadonlyArray<A>> =>
+  ((await node.call("GET", where)) as Items<A>).items
+
+/** Up with its database, however busy the machine is. */
+const begin = async (node: NodeProcess): Promise<void> => {
+  node.launch()
+  await until("a node that is up", () => node.call("GET", `${failover}/status`), () => true)
+}
+
+const selfOf = async (node: NodeProcess): Promise<NodeTold> => {
+  const nodes = await until(
+    "its own entry",
+    () => listed<NodeTold>(node, `${federation}/nodes`),
+    (all) => all.length > 0,
+  )
+  return nodes.find(({ self }) => self)!
+}
+
+/** `guard` asks `home`; both administrators confirm, and each may guard the other. */
+export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ homeId: string; guardId: string }> => {
+  const [homeSelf, guardSelf] = [await selfOf(home), await selfOf(guard)]
+  const asked = (await guard.call("POST", `${federation}/nodes/pair-by-uuid`, {
+    nodeUuid: homeSelf.nodeId,
+    address: home.url,
+    fingerprint: homeSelf.fingerprint,
+    grantGuardian: true,
+  })) as { readonly requestId: string; readonly comparisonCode: string }
+  await home.call("POST", `/auth/api/v1/federation/requests/${asked.requestId}/confirm`, {
+    comparisonCode: asked.comparisonCode,
+    grantGuardian: true,
+  })
+  for (const [node, other] of [[home, guardSelf], [guard, homeSelf]] as const) {
+    await until(
+      "the other node in the list",
+      () => listed<NodeTold>(node, `${federation}/nodes`),
+      (nodes) => nodes.some(({ nodeId, state }) => nodeId === other.nodeId && state === "online"),
+    )
+  }
+  return { homeId: homeSelf.nodeId, guardId: guardSelf.nodeId }
+}
+
+export const protectionOf = async (guard: NodeProcess, id: string): Promise<ProtectionTold> =>
+  (await guard.call("GET", `${failover}/protections/${id}`)) as ProtectionTold
+
+export const untilState = (guard: NodeProcess, id: string, ...states: ReadonlyArray<string>) =>
+  until(`the state ${states.join(" or ")}`, () => protectionOf(guard, id), ({ state }) => states.includes(state))
+
+const framesOf = (node: NodeProcess, { recordingId }: Recorded): ReadonlyArray<StoredFrame> =>
+  listFootage(path.join(node.data, "footage")).flatMap((file) => {
+    try {
+      const footage = readFootage(file)
+      return footage.recordingId === recordingId ? footage.frames : []
+    } catch {
+      // Killed while its front was written: it holds nothing.
+      return []
+    }
+  })
+
+const median = (numbers: ReadonlyArray<number>) =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+
+const oneRun = async (
+  report: Report,
+  nodes: { readonly home: NodeProcess; readonly guard: NodeProcess; readonly protection: string },
+  recorded: ReadonlyArray<Recorded>,
+  run: number,
+): Promise<{ readonly told: number; readonly seen: number }> => {
+  const { guard, home, protection } = nodes
+  await untilState(guard, protection, "protected", "recordingBack")
+  await until(
+    "its cameras recording at home",
+    async () => recorded.map((one) => framesOf(home, one).length),
+    (counts) => counts.every((count) => count > 25),
+  )
+  const before = new Set((await listed<RerouteTold>(guard, `${failover}/reroutes`)).map(({ id }) => id))
+  const killedMs = await home.kill()
+  const taken = await until(
+    "a reroute with its gap",
+    () => listed<RerouteTold>(guard, `${failover}/reroutes`),
+    (all) => all.some(({ gapMs, id }) => !before.has(id) && gapMs !== null),
+  )
+  const reroute = taken.find(({ id }) => !before.has(id))!
+  const firstMs = recorded.map((one) =>
+    Math.min(...framesOf(guard, one).map(({ wallMs }) => wallMs).filter((wallMs) => wallMs > killedMs))
+  )
+  const seen = Math.max(...firstMs) - killedMs
+  report.say(
+    `run ${run}: ${reroute.gapMs} ms told, ${seen.toFixed(0)} ms from the kill to the last camera's first frame`,
+  )
+  report.check(reroute.channels.length === recorded.length, `${reroute.channels.length} channels rerouted`)
+
+  await begin(home)
+  await until(
+    "the failback",
+    () => listed<RerouteTold>(guard, `${failover}/reroutes`),
+    (all) => all.some(({ id, state }) => id === reroute.id && (state === "recordingBack" || state === "done")),
+  )
+  await sleep(3_000)
+  for (const one of recorded) {
+    const here = framesOf(guard, one)
+    const lastHere = Math.max(...here.map(({ frame }) => frame))
+    const afterwards = framesOf(home, one).map(({ frame }) => frame)
+    report.check(afterwards.some((frame) => frame > lastHere), "the home node does not record after the failback")
+    const after = new Set([...afterwards, ...here.map(({ frame }) => frame)])
+    const first = Math.min(...here.filter(({ wallMs }) => wallMs > killedMs).map(({ frame }) => frame))
+    const lost = Array.from({ length: Math.max(0, lastHere - first) }, (_, n) => first + n).filter((n) => !after.has(n))
+    report.check(lost.length === 0, `${lost.length} frames are on neither disk once the guardian records`)
+  }
+  return { told: reroute.gapMs ?? 0, seen }
+}
+
+/** `runs` times: the home node is killed, its guardian records, it comes back. */
+export const proveFailover = async (report: Report, { cameras: count, runs }: FailoverProofOptions): Promise<void> => {
+  const folder = mkdtempSync(path.join(tmpdir(), "nightjar-failover-"))
+  const cameras = await startCameras(count)
+  const home = await makeNode(path.join(folder, "home"), { NIGHTJAR_NODE_NAME: "home" })
+  const guard = await makeNode(path.join(folder, "guard"), { NIGHTJAR_NODE_NAME: "guard" })
+  try {
+    for (const node of [home, guard]) await begin(node)
+    const { homeId } = await pair(home, guard)
+    // Only failback is made shorter, and the disk that is kept free smaller: neither is a figure of a takeover.
+    await guard.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 3_000, expectedOutageHours: 1 })
+    const { id } = (await guard.call("POST", `${failover}/protections`, {
+      nodeId: homeId,
+      automatic: true,
+      class: "warm",
+    })) as ProtectionTold
+    const recorded: Array<Recorded> = []
+    for (const [n, sourceUrl] of cameras.urls.entries()) {
+      const { password, username } = cameras
+      recorded.push(await record(home, { name: `camera ${n}`, sourceUrl, username, password }))
+    }
+    await until(
+      "a snapshot with all cameras",
+      () => protectionOf(guard, id),
+      ({ snapshot }) => snapshot.recordings === count && !snapshot.stale,
+    )
+    const gaps: Array<{ readonly told: number; readonly seen: number }> = []
+    for (let run = 1; run <= runs; run++) {
+      gaps.push(await oneRun(report, { home, guard, protection: id }, recorded, run))
+    }
+    const seen = gaps.map((gap) => gap.seen)
+    const worst = Math.max(...seen)
+    report.say(
+      `from kill -9 to the first key frame of the last of ${count} cameras: median ${
+        median(seen).toFixed(0)
+      } ms, worst ${worst.toFixed(0)} ms of ${promisedMs} ms promised (${frameMs} ms a frame)`,
+    )
+  } finally {
+    await Promise.allSettled([home.stop(), guard.stop()])
+    await cameras.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
