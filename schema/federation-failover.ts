@@ -171,12 +171,7 @@ export const Reroute = Schema.Struct({
 export type Reroute = typeof Reroute.Type
 
 /** What may not be done while another node serves. */
-export const BlockedOperation = Schema.Literals([
-  "recording_deletion",
-  "camera_deletion",
-  "factory_reset",
-  "license_release",
-])
+export const BlockedOperation = Schema.Literals(["recording_deletion", "camera_deletion"])
 export type BlockedOperation = typeof BlockedOperation.Type
 
 export const FailoverStatus = Schema.Struct({

@@ -284,7 +284,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
 
     const status = Effect.gen(function*() {
       const [{ diskFreeBytes, used }, shorts] = [yield* load, yield* driver.shorts]
-      const servedBy = yield* gate.servedBy
+      const servedBy = yield* gate.servedBy()
       const wards = [...driver.wards.values()]
       const serving = wards.flatMap((ward) => {
         const { service } = ward.state()
@@ -310,7 +310,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
           "attention",
         serving,
         servedBy,
-        blocked: servedBy === null ? [] : ["recording_deletion", "camera_deletion", "factory_reset", "license_release"],
+        blocked: servedBy === null ? [] : ["recording_deletion", "camera_deletion"],
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,

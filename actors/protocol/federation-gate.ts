@@ -1,6 +1,5 @@
 /**
- * Whether this node may control its own cameras and delete what is theirs: in memory, asked by every slice that would, written by failover
- * alone.
+ * Whether this node may delete what is its own while another node serves its cameras: in memory, written by failover alone.
  *
  * Invariants
  * 1. Until the guardians of this node were asked once after its start, nobody knows: what would be refused waits.
@@ -31,32 +30,29 @@ const unknown = () =>
   })
 
 export class FailoverGate extends Context.Service<FailoverGate, {
-  readonly servedBy: Effect.Effect<ServedBy | null>
-  readonly tell: (servedBy: ServedBy | null) => Effect.Effect<void>
-  /** Moving cameras, changing what is set of them. */
-  readonly mayControl: Effect.Effect<void, ControlElsewhere | DependencyUnavailable>
-  /** Deleting recordings and cameras, a reset, giving the licence back: not while another node serves, with control or without. */
-  readonly mayDelete: Effect.Effect<void, ControlElsewhere | DependencyUnavailable>
+  readonly servedBy: () => Effect.Effect<ServedBy | null, DependencyUnavailable>
+  readonly tell: (servedBy: ServedBy | null) => Effect.Effect<void, DependencyUnavailable>
+  /** Recordings and cameras: not while another node serves them, with control or without. */
+  readonly mayDelete: () => Effect.Effect<void, ControlElsewhere | DependencyUnavailable>
 }>()("nightjar/actors/FailoverGate") {
   static readonly layer = Layer.effect(
     FailoverGate,
     Effect.gen(function*() {
       const known = yield* SubscriptionRef.make<Known>({ asked: false, servedBy: null })
-      const unless = (refused: (servedBy: ServedBy) => boolean) =>
+      const mayDelete = () =>
         Effect.flatMap(
           SubscriptionRef.get(known),
           ({ asked, servedBy }): Effect.Effect<void, ControlElsewhere | DependencyUnavailable> =>
             !asked ?
               Effect.fail(unknown()) :
-              servedBy !== null && refused(servedBy) ?
+              servedBy !== null ?
               Effect.fail(new ControlElsewhere({ nodeId: servedBy.nodeId })) :
               Effect.void,
         )
       return FailoverGate.of({
-        servedBy: Effect.map(SubscriptionRef.get(known), ({ servedBy }) => servedBy),
+        servedBy: () => Effect.map(SubscriptionRef.get(known), ({ servedBy }) => servedBy),
         tell: (servedBy) => SubscriptionRef.set(known, { asked: true, servedBy }),
-        mayControl: unless(({ control }) => control),
-        mayDelete: unless(() => true),
+        mayDelete,
       })
     }),
   )

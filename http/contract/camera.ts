@@ -26,6 +26,7 @@ import {
   StreamUpdate,
 } from "#schema/camera.ts"
 import { CameraId, ChannelId, Page, StreamId } from "#schema/common.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
@@ -128,7 +129,7 @@ const onCamera = [
     params: cameraParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
-    error: problems(CameraNotFound, VersionConflict, StillRecorded),
+    error: problems(ControlElsewhere, CameraNotFound, VersionConflict, StillRecorded),
   }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" } })).annotateMerge(
     doc("Delete a camera", "409 `still_recorded` while it has recordings: footage is never deleted as a side effect."),
   ),

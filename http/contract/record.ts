@@ -3,6 +3,7 @@
  */
 import { CameraId, ChannelId, Instant, Page, RecordingId, Uuid7 } from "#schema/common.ts"
 import { EventEnvelope } from "#schema/event.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import {
@@ -98,7 +99,7 @@ const onRecording = [
     params,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
-    error: problems(RecordingNotFound, VersionConflict),
+    error: problems(ControlElsewhere, RecordingNotFound, VersionConflict),
   }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" }, orPeer: true })).annotateMerge(
     doc(
       "Delete a recording",
