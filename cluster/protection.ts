@@ -60,8 +60,12 @@ const reissue = (state: Protection): Protection => ({
   ),
 })
 
+/** A home node that is heard is not off: a statement that it is, which has not taken effect yet, ends. */
 const heard = (state: Protection, nowMs: number): Protection => ({
   ...state,
+  service: state.service?.override === true && state.service.lease !== "held" ?
+    { ...state.service, override: false, lease: "none" } :
+    state.service,
   home: { ...state.home, heard: true, atMs: nowMs },
   stableSinceMs: present(state, nowMs) ? state.stableSinceMs ?? nowMs : nowMs,
 })
