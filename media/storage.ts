@@ -214,9 +214,7 @@ export class Storage extends Context.Service<Storage, {
    */
   readonly quarantine: {
     readonly open: (incoming: Incoming) => Effect.Effect<Quarantined, StorageError | NotFootage, Scope.Scope>
-    readonly adopt: (
-      incoming: Pick<Incoming, "id" | "bytes">,
-    ) => Effect.Effect<SegmentFile, StorageError | NotFootage>
+    readonly adopt: (incoming: Pick<Incoming, "id" | "bytes">) => Effect.Effect<SegmentFile, StorageError | NotFootage>
     readonly ids: Effect.Effect<ReadonlyArray<string>>
     readonly discard: (id: string) => Effect.Effect<void, StorageError>
   }

@@ -151,17 +151,19 @@ const make = Effect.gen(function*() {
     Effect.forkScoped,
   )
   /** Rows alone: the journal tells what this node recorded, and it recorded none of it. */
-  const rows = Effect.fnUntraced(function*(change: { readonly files: ReadonlyArray<SegmentFile>; readonly gone: ReadonlyArray<SegmentFile> }) {
-    yield* store.apply({
-      nodeId,
-      files: change.files.map((file) => ({ ...file, nodeId })),
-      goneFiles: change.gone.map(({ id }) => id),
-      gaps: [],
-      keptFrom: [],
-      position: 0,
-      nowMs: yield* Clock.currentTimeMillis,
-    })
-  })
+  const rows = Effect.fnUntraced(
+    function*(change: { readonly files: ReadonlyArray<SegmentFile>; readonly gone: ReadonlyArray<SegmentFile> }) {
+      yield* store.apply({
+        nodeId,
+        files: change.files.map((file) => ({ ...file, nodeId })),
+        goneFiles: change.gone.map(({ id }) => id),
+        gaps: [],
+        keptFrom: [],
+        position: 0,
+        nowMs: yield* Clock.currentTimeMillis,
+      })
+    },
+  )
   return RecordLedger.of({
     position: () => store.position(nodeId),
     reindex,

@@ -68,7 +68,10 @@ export const makeRebuild = Effect.gen(function*() {
     const own = yield* isOwn
     // The row names the node that has the file; who made it stands in its header.
     // What another node recorded and brought home is ours.
-    const files = scanned.filter(({ file }) => own(file) || indexed.has(file.id)).map(({ file }) => ({ ...file, nodeId }))
+    const files = scanned.filter(({ file }) => own(file) || indexed.has(file.id)).map(({ file }) => ({
+      ...file,
+      nodeId,
+    }))
     const usage = yield* storage.usage
     const folders = new Set(
       usage.filter((folder) => folder.state !== "missing" && folder.state !== "error").map((folder) => folder.name),

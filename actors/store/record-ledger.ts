@@ -161,10 +161,12 @@ const reading = (sql: SqlClient.SqlClient) => ({
       (rows) => rows.map(segmentOf),
     )),
   recordingsOf: (slot: Slot) =>
-    answered(Effect.map(
-      sql<{ readonly id: RecordingId }>`SELECT id FROM recording WHERE slot = ${slot} AND deleted_at IS NULL`,
-      (rows): ReadonlySet<RecordingId> => new Set(rows.map(({ id }) => id)),
-    )),
+    answered(
+      Effect.map(
+        sql<{ readonly id: RecordingId }>`SELECT id FROM recording WHERE slot = ${slot} AND deleted_at IS NULL`,
+        (rows): ReadonlySet<RecordingId> => new Set(rows.map(({ id }) => id)),
+      ),
+    ),
   footage: (id: RecordingId, interval: Interval) =>
     answered(Effect.all({
       files: Effect.map(

@@ -61,10 +61,7 @@ const useUnread = (turn: number, allowed: boolean): Live["unread"] => {
       due = Infinity
       newest++
       const mine = newest
-      unreadCount().then(
-        (answer) => mine === newest && setUnread(answer),
-        () => mine === newest && within(askAgain),
-      )
+      unreadCount().then((answer) => mine === newest && setUnread(answer), () => mine === newest && within(askAgain))
       within(unreadEvery)
     }
     soon.current = () => within(pause)

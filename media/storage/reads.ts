@@ -99,18 +99,19 @@ const streamOf = (
 ): Stream.Stream<Uint8Array, StorageError> =>
   Stream.unwrap(
     Effect.map(
-      Effect.acquireRelease(
-        attempt(folder, "opening a file", () => open(path, "r")),
-        (file) => Effect.ignore(attempt(folder, "closing", () => file.close())),
-      ),
+      Effect.acquireRelease(attempt(folder, "opening a file", () => open(path, "r")), (file) =>
+        Effect.ignore(attempt(folder, "closing", () =>
+          file.close()))),
       (file) =>
         Stream.unfold(from, (at) =>
-          at >= to ? Effect.succeed(undefined) : Effect.map(
-            attempt(folder, "reading a file", () => readAt(file, at, Math.min(chunkBytes, to - at))).pipe(
-              Semaphore.withPermit(permits),
-            ),
-            (bytes) => bytes.length === 0 ? undefined : [bytes as Uint8Array, at + bytes.length] as const,
-          )),
+          at >= to ?
+            Effect.succeed(undefined) :
+            Effect.map(
+              attempt(folder, "reading a file", () => readAt(file, at, Math.min(chunkBytes, to - at))).pipe(
+                Semaphore.withPermit(permits),
+              ),
+              (bytes) => bytes.length === 0 ? undefined : [bytes as Uint8Array, at + bytes.length] as const,
+            )),
     ),
   )
 
@@ -203,7 +204,9 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
   > = {
     bytes: (file, range) => {
       const entry = find(file)
-      return entry === undefined ? Stream.fail(unknown(file)) : streamOf(entry.folder, `${baseOf(entry)}.mp4`, range, permits)
+      return entry === undefined ?
+        Stream.fail(unknown(file)) :
+        streamOf(entry.folder, `${baseOf(entry)}.mp4`, range, permits)
     },
     fragments,
     index,
