@@ -4,8 +4,8 @@
  * Invariants
  * 1. An answer is whole: all candidates are in it, and nothing that comes later is needed to connect. What {@link WebRtcPeer.trickle}
  *    is told changes nothing, since a lite agent makes no checks of its own.
- * 2. Only the addresses of the configured interfaces are listened on, one UDP port for all peers. What it announces besides are the
- *    additional hosts of the settings.
+ * 2. Only the addresses of the configured interfaces are listened on, one port for all peers: by UDP, and by TCP for those that UDP does
+ *    not reach. What it announces besides are the additional hosts of the settings.
  * 3. At most {@link WebRtcConfig.maxPeers} peers; of those that never connect the oldest goes when another comes.
  * 4. A peer ends once, and tells why; it ends with the door in any case.
  */

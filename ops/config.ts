@@ -119,7 +119,13 @@ const settings = {
     "NIGHTJAR_WEBRTC_UDP_PORTS",
     "8555-8575",
     portRange,
-    "UDP port of WebRTC, which all browsers share: the first of the range that is free; 0 takes any",
+    "Port of WebRTC, which all browsers share: the first of the range that is free; 0 takes any",
+  ),
+  webrtcTcp: setting(
+    "NIGHTJAR_WEBRTC_TCP",
+    "on",
+    word("on", "off"),
+    "WebRTC by TCP too, on the port of the same number, for browsers that UDP does not reach",
   ),
   webrtcInterfaces: setting(
     "NIGHTJAR_ICE_INTERFACES",
@@ -131,7 +137,7 @@ const settings = {
     "NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS",
     "",
     additionalHosts,
-    "Addresses that WebRTC is reached by from outside, such as that of a router which forwards its UDP port",
+    "Addresses that WebRTC is reached by from outside, such as that of a router which forwards its port",
   ),
   iceServers: setting(
     "NIGHTJAR_ICE_SERVERS",

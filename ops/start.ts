@@ -157,6 +157,7 @@ const recorder = (settings: Settings) =>
       interfaces: settings.webrtcInterfaces,
       httpHost: settings.httpHost,
       ports: settings.webrtcPorts,
+      tcp: settings.webrtcTcp === "on",
       additionalHosts: settings.webrtcAdditionalHosts,
       iceServers: settings.iceServers,
     })),

@@ -150,6 +150,18 @@ it.live(
         assert.isAtLeast(seen.decoded, 120)
         assert.isAbove(relay.lost, 0)
         assert.deepStrictEqual(gapsIn(seen.frames), [])
+        // Where UDP does not pass, by TCP.
+        const byTcp = yield* Effect.promise(() =>
+          withChromium(async (open) => {
+            const page = await open({ base, whepUrl, token: streamToken })
+            const begun = await page.until(({ decoded }) => decoded >= 25, 60_000)
+            return page.until(({ decoded }) => decoded >= begun.decoded + 50, 60_000)
+          }, ["--webrtc-ip-handling-policy=disable_non_proxied_udp"])
+        )
+        assert.deepStrictEqual(byTcp.errors, [])
+        assert.strictEqual(byTcp.protocol, "tcp")
+        assert.isAtLeast(byTcp.decoded, 75)
+        assert.deepStrictEqual(gapsIn(byTcp.frames), [])
       }
 
       // Put out by id, by its own hand, with the login session.

@@ -29,6 +29,7 @@ describe("settings", () => {
     ["NIGHTJAR_DATA_DIR", ""],
     ["NIGHTJAR_HTP_PORT", "8080"],
     ["NIGHTJAR_WEBRTC_UDP_PORTS", "8575-8555"],
+    ["NIGHTJAR_WEBRTC_TCP", "maybe"],
     ["NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS", "http://example.org/"],
     ["NIGHTJAR_ICE_SERVERS", "turn:me:sekrit@"],
     ["NIGHTJAR_ICE_SERVERS", "turn:relay.example.org"],

@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. The answer has the media of the offer in their order; what is not taken has port 0.
- * 2. One codec per medium, with the offer's payload type and its parameters as the offer may be answered.
+ * 2. By TCP a candidate waits for a connection (RFC 6544), and counts less than any by UDP.
+ * 3. One codec per medium, with the offer's payload type and its parameters as the offer may be answered.
  */
 import { isIPv6 } from "node:net"
 import type { Offer, OfferedCodec, OfferedMedia } from "./offer.ts"
@@ -12,6 +13,7 @@ import type { Offer, OfferedCodec, OfferedMedia } from "./offer.ts"
 export interface HostCandidate {
   readonly address: string
   readonly port: number
+  readonly protocol: "udp" | "tcp"
 }
 
 /** What becomes of one medium of an offer. */
@@ -33,11 +35,18 @@ export interface AnswerParts {
   readonly sessionId: number
 }
 
-/** Type preference of host candidates, then the order in which they stand (RFC 8445, section 5.1.2.1). */
-const priorityOf = (index: number): number => 126 * 2 ** 24 + (65_535 - index) * 2 ** 8 + 255
+/**
+ * Type preference of host candidates, then the order in which they stand (RFC 8445, section 5.1.2.1); by TCP with the preference of those
+ * that wait in front of that order (RFC 6544, section 4.2), and a type preference as browsers have it.
+ */
+const priorityOf = (protocol: HostCandidate["protocol"], index: number): number =>
+  protocol === "udp" ?
+    126 * 2 ** 24 + (65_535 - index) * 2 ** 8 + 255 :
+    90 * 2 ** 24 + (4 * 2 ** 13 + 8_191 - index) * 2 ** 8 + 255
 
-const candidateLine = ({ address, port }: HostCandidate, index: number): string =>
-  `a=candidate:${index + 1} 1 udp ${priorityOf(index)} ${address} ${port} typ host`
+const candidateLine = ({ address, port, protocol }: HostCandidate, index: number): string =>
+  `a=candidate:${index + 1} 1 ${protocol} ${priorityOf(protocol, index)} ${address} ${port} typ host` +
+  (protocol === "tcp" ? " tcptype passive" : "")
 
 /** What an answer says of H.264 is what the offer said, of Opus that one packet has 20 ms and stereo is welcome. */
 const parameterText = ({ name, parameters }: OfferedCodec): string | null => {

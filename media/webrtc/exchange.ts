@@ -1,21 +1,25 @@
 /**
- * All peers of the node on its sockets: who a datagram is for, and who has waited for too long.
+ * All peers of the node on its sockets: who a datagram or a frame is for, and who has waited for too long.
  *
  * Invariants
  * 1. At most {@link maxPeers}; at most {@link maxConnecting} that have not connected, of which the oldest goes when another comes.
  * 2. Nothing that the network says makes it throw.
+ * 3. A TCP connection is of one peer, the first whose check came by it.
  */
 import { Context } from "effect"
 import type { RemoteInfo } from "node:dgram"
+import type { Socket } from "node:net"
 import type { WebRtcPeer } from "../webrtc.ts"
 import { answerText, type HostCandidate, type Taken } from "./answer.ts"
 import type { DtlsIdentity } from "./dtls.ts"
 import { judgeFragment } from "./fragment.ts"
 import type { Offer } from "./offer.ts"
 import { PacketMemories } from "./packet-memory.ts"
-import { pathKey, Peer, type PeerEvents } from "./peer.ts"
+import { type Path, udpKey, UdpPath } from "./path.ts"
+import { Peer, type PeerEvents } from "./peer.ts"
 import type { Port } from "./ports.ts"
 import { isStun, parseBindingRequest } from "./stun.ts"
+import { Connections } from "./tcp.ts"
 
 export const maxPeers = 512
 /** Enough for a wall that is opened at once. */
@@ -62,12 +66,19 @@ export class Exchange {
   /** In the order of their offers. */
   private readonly peers = new Set<Peer>()
   private readonly memories = new PacketMemories()
+  /** Those that came by TCP. */
+  private readonly connections: Connections
   listening: Listening | null = null
   /** Datagrams that belong to nobody. */
   strays = 0
 
   constructor(nowMs: () => number) {
     this.nowMs = nowMs
+    this.connections = new Connections({
+      nowMs,
+      onFrame: (path, frame) => this.hearFrame(path, frame),
+      onClose: (path) => this.byPath.get(path.key)?.lost(path),
+    })
   }
 
   get size(): number {
@@ -75,16 +86,32 @@ export class Exchange {
   }
 
   readonly hear = (port: Port, bytes: Buffer, { address, port: remotePort }: RemoteInfo): void => {
-    if (!isStun(bytes)) {
-      const peer = this.byPath.get(pathKey(port, address, remotePort))
-      if (peer === undefined) this.strays++
-      else guarded(peer, () => peer.datagram(bytes))
-      return
-    }
+    if (isStun(bytes)) this.check(bytes, new UdpPath(port, address, remotePort))
+    else this.packet(bytes, this.byPath.get(udpKey(port, address, remotePort)))
+  }
+
+  /** A connection to one of our ports. */
+  readonly accept = (socket: Socket): void => {
+    if (this.listening === null) socket.destroy()
+    else this.connections.accept(socket)
+  }
+
+  private hearFrame(path: Path, bytes: Buffer): void {
+    const owner = this.byPath.get(path.key)
+    if (isStun(bytes)) this.check(bytes, path, owner)
+    else this.packet(bytes, owner)
+  }
+
+  private packet(bytes: Buffer, peer: Peer | undefined): void {
+    if (peer === undefined) this.strays++
+    else guarded(peer, () => peer.datagram(bytes))
+  }
+
+  private check(bytes: Buffer, path: Path, owner?: Peer): void {
     const request = parseBindingRequest(bytes)
     const peer = request === null ? undefined : this.byName.get(request.username.split(":", 1)[0]!)
-    if (request === null || peer === undefined) this.strays++
-    else peer.check(bytes, request, { port, address, remotePort })
+    if (request === null || peer === undefined || peer !== (owner ?? peer)) this.strays++
+    else peer.check(bytes, request, path)
   }
 
   /** Null: there are too many. */
@@ -101,9 +128,14 @@ export class Exchange {
       identity,
       nowMs: this.nowMs,
       memories: this.memories,
-      onPath: (key, known) => {
-        if (known) this.byPath.set(key, peer)
-        else if (this.byPath.get(key) === peer) this.byPath.delete(key)
+      onPath: (path, known) => {
+        if (known) {
+          this.byPath.set(path.key, peer)
+          path.taken()
+          return
+        }
+        if (this.byPath.get(path.key) === peer) this.byPath.delete(path.key)
+        path.left()
       },
     }, {
       onConnected: () => events.onConnected(),
@@ -129,10 +161,12 @@ export class Exchange {
   tick(): void {
     const nowMs = this.nowMs()
     for (const peer of this.peers) guarded(peer, () => peer.tick(nowMs))
+    this.connections.tick(nowMs)
   }
 
   close(): void {
     this.listening = null
     for (const peer of this.peers) peer.end("closed")
+    this.connections.close()
   }
 }

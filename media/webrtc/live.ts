@@ -20,8 +20,10 @@ export interface WebRtcOptions {
   /** Names or addresses of interfaces; empty: those that `httpHost` stands for. */
   readonly interfaces: ReadonlyArray<string>
   readonly httpHost: string
-  /** First and last UDP port; the first of them that is free is taken; 0: any. */
+  /** First and last port; the first of them that is free is taken; 0: any. */
   readonly ports: readonly [number, number]
+  /** Whether by TCP too, on the same port. */
+  readonly tcp: boolean
   /** Announced besides: addresses or names, with a port where it is another one. */
   readonly additionalHosts: ReadonlyArray<string>
   readonly iceServers: ReadonlyArray<IceServer>
@@ -29,32 +31,41 @@ export interface WebRtcOptions {
 
 const retryMs = 10_000
 
-const candidateOf = (host: string, port: number): HostCandidate => {
+const hostOf = (host: string, port: number): Omit<HostCandidate, "protocol"> => {
   const match = isIP(host) === 6 ? null : /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(host)
   return match === null ? { address: host, port } : { address: match[1]!, port: Number(match[2]) }
 }
+
+const hasTcp = (ports: ReadonlyArray<Port>): boolean => ports.some(({ server }) => server !== null)
 
 const candidatesOf = (
   ports: ReadonlyArray<Port>,
   additionalHosts: ReadonlyArray<string>,
 ): ReadonlyArray<HostCandidate> => {
   const own = ports.map(({ address, port }) => ({ address: plainHost(address), port }))
-  const others = additionalHosts.map((host) => candidateOf(host, ports[0]!.port))
-  return [
+  const others = additionalHosts.map((host) => hostOf(host, ports[0]!.port))
+  const hosts = [
     ...others,
     ...own.filter(({ address, port }) => !others.some((other) => other.address === address && other.port === port)),
   ]
+  const by = (protocol: HostCandidate["protocol"]) => hosts.map((host) => ({ ...host, protocol }))
+  return [...by("udp"), ...hasTcp(ports) ? by("tcp") : []]
 }
 
 const listenForever = Effect.fnUntraced(function*(options: WebRtcOptions, exchange: Exchange) {
   const identity = yield* Effect.promise(makeDtlsIdentity)
   const attempt = Effect.gen(function*() {
-    const ports = yield* openPorts(addressesOf(options.interfaces, options.httpHost), options.ports)
+    const ports = yield* openPorts(
+      addressesOf(options.interfaces, options.httpHost),
+      options.ports,
+      options.tcp ? exchange.accept : null,
+    )
     for (const port of ports) port.socket.on("message", (bytes, from) => exchange.hear(port, bytes, from))
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange.close()))
     exchange.listening = { ports, identity, candidates: candidatesOf(ports, options.additionalHosts) }
     const at = ports.map(({ address, port }) => `${address}:${port}`).join(", ")
-    yield* Effect.logInfo(`WebRTC by UDP: ${at}`)
+    if (options.tcp && !hasTcp(ports)) yield* Effect.logWarning("No WebRTC by TCP: no port of the range is free for it")
+    yield* Effect.logInfo(`WebRTC by ${hasTcp(ports) ? "UDP and TCP" : "UDP"}: ${at}`)
     return yield* Effect.never
   })
   const patiently = Effect.scoped(attempt).pipe(

@@ -7,13 +7,14 @@
  * Invariants
  * 1. Nothing is sent to an address before a check with our password came from there, and nothing {@link consentMs} after the last one.
  * 2. A peer that is not connected {@link connectMs} after its offer is over. It ends once, and tells why.
- * 3. At most {@link maxPaths} addresses of a peer are known; the oldest that is not in use goes first.
+ * 3. At most {@link maxPaths} paths of a peer are known; the oldest that is not in use goes first. Without one that is closed it goes on by
+ *    the newest of the others, or waits for another.
  */
 import { randomBytes } from "node:crypto"
 import { type Dtls, type DtlsIdentity, openDtls, type SrtpKeys } from "./dtls.ts"
 import type { Offer } from "./offer.ts"
 import type { PacketMemories, PacketMemory } from "./packet-memory.ts"
-import type { Port } from "./ports.ts"
+import type { Path } from "./path.ts"
 import { tagBytes } from "./srtp-keys.ts"
 import { SrtpReceiver, SrtpSender } from "./srtp.ts"
 import { type BindingRequest, bindingResponse, isAuthentic, roleConflict } from "./stun.ts"
@@ -23,8 +24,6 @@ const consentMs = 30_000
 const connectMs = 15_000
 const maxPaths = 16
 export const tickMs = 50
-/** What may wait in a socket that the kernel does not empty; more is lost, as on any line. */
-const maxWaitingBytes = 16 * 1024 * 1024
 
 /** Why a peer is over. */
 export type PeerEnd =
@@ -41,13 +40,6 @@ export type PeerEnd =
   /** What it watched is over, or has become something else. */
   | "over"
 
-/** An address that the peer may be sent to. */
-export interface Path {
-  readonly port: Port
-  readonly address: string
-  readonly remotePort: number
-}
-
 export interface PeerEvents {
   readonly onConnected: () => void
   /** Decrypted; the memory is the receiver's. */
@@ -58,15 +50,12 @@ export interface PeerEvents {
   readonly onEnd: (reason: PeerEnd) => void
 }
 
-export const pathKey = (port: Port, address: string, remotePort: number): string =>
-  `${port.address} ${address} ${remotePort}`
-
 export interface PeerPlace {
   readonly identity: DtlsIdentity
   readonly nowMs: () => number
   readonly memories: PacketMemories
-  /** The peer is heard from a new address, or from one no more. */
-  readonly onPath: (key: string, known: boolean) => void
+  /** The peer is heard by a new path, or by one no more. */
+  readonly onPath: (path: Path, known: boolean) => void
 }
 
 export class Peer {
@@ -95,7 +84,7 @@ export class Peer {
     this.heardMs = this.sinceMs
     this.username = `${this.ufrag}:${offer.ufrag}`
     this.dtls = openDtls(place.identity, offer.fingerprint, {
-      send: (datagram) => this.transmit(datagram),
+      send: (datagram) => this.selected?.send(datagram),
       onKeys: (keys) => this.connected(keys),
       onEnd: (reason) => this.end(reason === "closed" ? "left" : "failed"),
     })
@@ -123,35 +112,39 @@ export class Peer {
     if (this.state === "ended" || request.username !== this.username || !isAuthentic(bytes, request, this.password)) {
       return
     }
-    const { address, port, remotePort } = path
-    if (request.controlled) return this.reply(path, roleConflict(request, this.password))
+    const { address, remotePort } = path
+    if (request.controlled) return path.send(roleConflict(request, this.password))
     this.heardMs = this.place.nowMs()
     this.learn(path)
     if (request.useCandidate || !this.chosen) {
-      this.selected = this.paths.get(pathKey(port, address, remotePort)) ?? path
+      this.selected = this.paths.get(path.key) ?? path
       this.chosen ||= request.useCandidate
     }
-    this.reply(path, bindingResponse(request, address, remotePort, this.password))
-  }
-
-  private reply({ address, port, remotePort }: Path, answer: Buffer): void {
-    port.socket.send(answer, remotePort, address)
+    path.send(bindingResponse(request, address, remotePort, this.password))
   }
 
   private learn(path: Path): void {
-    const key = pathKey(path.port, path.address, path.remotePort)
-    if (this.paths.has(key)) return
+    if (this.paths.has(path.key)) return
     if (this.paths.size >= maxPaths) {
-      const oldest = [...this.paths].find(([, known]) => known !== this.selected)
-      if (oldest !== undefined) this.unlearn(oldest[0])
+      const oldest = [...this.paths.values()].find((known) => known !== this.selected)
+      if (oldest !== undefined) this.unlearn(oldest)
     }
-    this.paths.set(key, path)
-    this.place.onPath(key, true)
+    this.paths.set(path.key, path)
+    this.place.onPath(path, true)
   }
 
-  private unlearn(key: string): void {
-    this.paths.delete(key)
-    this.place.onPath(key, false)
+  private unlearn(path: Path): void {
+    this.paths.delete(path.key)
+    this.place.onPath(path, false)
+  }
+
+  /** One of its paths is closed. */
+  lost(path: Path): void {
+    if (!this.paths.has(path.key)) return
+    this.unlearn(path)
+    if (this.selected !== path) return
+    this.selected = [...this.paths.values()].at(-1) ?? null
+    this.chosen = false
   }
 
   /** A datagram from one of its paths that is not STUN (RFC 7983, section 7). */
@@ -169,11 +162,9 @@ export class Peer {
     else this.events.onRtp(plain)
   }
 
-  /** The memory remains the socket's while it waits there. */
-  private transmit(bytes: Buffer): void {
-    const { selected } = this
-    if (selected === null || selected.port.socket.getSendQueueSize() > maxWaitingBytes) return
-    selected.port.socket.send(bytes, selected.remotePort, selected.address)
+  /** Whether pictures had better wait. */
+  get full(): boolean {
+    return this.selected?.full() ?? true
   }
 
   /** Where a packet of `length` bytes is made that {@link sendRtp} sends next. */
@@ -186,17 +177,12 @@ export class Peer {
     const { selected, sender } = this
     if (sender === null || selected === null || this.state !== "connected") return
     sender.protect(memory, length, rollover)
-    const { socket } = selected.port
-    const packet = memory.packet(length + tagBytes)
-    const waiting = socket.getSendQueueSize()
-    if (waiting > 0) return this.transmit(Buffer.from(packet))
-    socket.send(packet, selected.remotePort, selected.address)
-    if (socket.getSendQueueSize() > 0) this.place.memories.leave()
+    if (selected.sendShared(memory.packet(length + tagBytes))) this.place.memories.leave()
   }
 
   sendRtcp(packet: Buffer): void {
     if (this.sender === null || this.state !== "connected") return
-    this.transmit(this.sender.protectRtcp(packet))
+    this.selected?.send(this.sender.protectRtcp(packet))
   }
 
   /** Every {@link tickMs} or so. */
@@ -210,7 +196,7 @@ export class Peer {
     if (this.state === "ended") return
     this.state = "ended"
     this.dtls.close()
-    for (const key of this.paths.keys()) this.unlearn(key)
+    for (const path of this.paths.values()) this.unlearn(path)
     this.events.onEnd(reason)
   }
 }

@@ -1,22 +1,28 @@
 /**
- * The UDP sockets of WebRTC: one per address of the node, all peers share them.
+ * The sockets of WebRTC: one for UDP and one for TCP per address of the node, all peers share them.
  *
  * Invariants
- * 1. Only the addresses of the configured interfaces are bound, all to the same port: the first of the range that is free on all.
+ * 1. Only the addresses of the configured interfaces are bound, all to the same port: the first of the range that is free on all, by TCP
+ *    too. Where none is free by TCP, the first that is free by UDP.
  * 2. A datagram goes to a peer by the address that it comes from, once a STUN check by that peer's credentials came from there; STUN
- *    itself by the name in it. Everything else is dropped and counted.
+ *    itself by the name in it. Everything else is dropped and counted. Frames of a TCP connection likewise.
  */
 import { Effect, Exit, Result, Scope } from "effect"
 import { createSocket, type Socket } from "node:dgram"
-import { isIPv6 } from "node:net"
+import { createServer, isIPv6, type Server, type Socket as TcpSocket } from "node:net"
 import { networkInterfaces } from "node:os"
 
 /** What a burst of packets for many viewers needs until the kernel has sent it; the kernel caps it at `net.core.wmem_max`. */
 const socketBytes = 4 * 1024 * 1024
 
-/** One bound socket. */
+/** How often a port that is free by UDP may turn out not to be by TCP, where any will do. */
+const anyAttempts = 8
+
+/** One bound address. */
 export interface Port {
   readonly socket: Socket
+  /** Null: not by TCP. */
+  readonly server: Server | null
   readonly address: string
   readonly port: number
 }
@@ -69,27 +75,60 @@ const bind = (address: string, port: number) =>
     (socket) => Effect.sync(() => socket.close()),
   )
 
-const bindAll = Effect.fnUntraced(function*(addresses: ReadonlyArray<string>, port: number) {
-  const ports: Array<Port> = []
-  for (const address of addresses) {
-    const socket: Socket = yield* bind(address, ports[0]?.port ?? port)
-    ports.push({ socket, address, port: socket.address().port })
-  }
-  return ports
-})
+/** Who connects is told to `onConnection`, and ended by it. */
+const listen = (address: string, port: number, onConnection: (socket: TcpSocket) => void) =>
+  Effect.acquireRelease(
+    Effect.callback<Server, Error>((resume) => {
+      const server = createServer({ noDelay: true }, onConnection)
+      const failed = (error: Error) => resume(Effect.fail(error))
+      server.once("error", failed)
+      server.listen({ host: address, port, exclusive: true }, () => {
+        server.off("error", failed)
+        // A connection that cannot be accepted is told here; the others go on.
+        server.on("error", () => {})
+        resume(Effect.succeed(server))
+      })
+    }),
+    (server) => Effect.sync(() => server.close()),
+  )
 
-/** `range`: first and last port; 0 takes any. */
+type OnConnection = ((socket: TcpSocket) => void) | null
+
+const bindAll = Effect.fnUntraced(
+  function*(addresses: ReadonlyArray<string>, wanted: number, onConnection: OnConnection) {
+    const ports: Array<Port> = []
+    for (const address of addresses) {
+      const socket: Socket = yield* bind(address, ports[0]?.port ?? wanted)
+      const { port } = socket.address()
+      const server = onConnection === null ? null : yield* listen(address, port, onConnection)
+      ports.push({ socket, server, address, port })
+    }
+    return ports
+  },
+)
+
+/** What to try, in this order: invariant 1. */
+const attempts = (range: readonly [number, number], onConnection: OnConnection) => {
+  const numbers = Array.from({ length: range[1] - range[0] + 1 }, (_, index) => range[0] + index)
+  const both = onConnection === null ?
+    [] :
+    numbers.flatMap((port) => Array.from({ length: port === 0 ? anyAttempts : 1 }, () => ({ port, onConnection })))
+  return [...both, ...numbers.map((port) => ({ port, onConnection: null }))]
+}
+
+/** `range`: first and last port; 0 takes any. `onConnection`: null without TCP. */
 export const openPorts = Effect.fnUntraced(
   function*(
     addresses: ReadonlyArray<string>,
     range: readonly [number, number],
+    onConnection: OnConnection,
   ): Effect.fn.Return<ReadonlyArray<Port>, Error, Scope.Scope> {
     const scope = yield* Effect.scope
     let problem = new Error("no address of this node is among the configured interfaces")
     if (addresses.length === 0) return yield* Effect.fail(problem)
-    for (let port = range[0]; port <= range[1]; port++) {
+    for (const { onConnection: by, port } of attempts(range, onConnection)) {
       const child = yield* Scope.fork(scope)
-      const bound = yield* Effect.result(Effect.provideService(bindAll(addresses, port), Scope.Scope, child))
+      const bound = yield* Effect.result(Effect.provideService(bindAll(addresses, port, by), Scope.Scope, child))
       if (Result.isSuccess(bound)) return bound.success
       problem = bound.failure
       yield* Scope.close(child, Exit.void)

@@ -18,7 +18,7 @@ const bindingError = 0x0111
 const integrityBytes = 20
 const fingerprintXor = 0x5354_554e
 /** A check has about 120; browsers add a few attributes of their own. */
-const maxStunBytes = 1_280
+export const maxStunBytes = 1_280
 
 const attribute = {
   username: 0x0006,

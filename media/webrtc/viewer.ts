@@ -6,7 +6,9 @@
  *    millisecond apart and all before the present: the browser decodes it as fast as it can and is live from the next picture on.
  * 2. More than {@link burstPackets} at once are paced: {@link stepPackets} every {@link stepMs}.
  * 3. A line that loses more than {@link badLoss} in two reports in a row loses whole groups of pictures: one, then two, four, eight;
- *    after {@link slowMs} of that the viewer is ended. So does one whose backlog is more than {@link maxBacklogBytes}.
+ *    after {@link slowMs} of that the viewer is ended. So does one whose backlog is more than {@link maxBacklogBytes}. A line that loses
+ *    nothing but takes too little (TCP) loses what it has not taken of a group when the next one begins, and is ended after
+ *    {@link slowMs} in which it never caught up.
  * 4. A key picture that is asked for is sent from the group in hand, at most once in {@link pictureEveryMs}.
  * 5. A viewer that reports nothing for {@link reportMs} is ended.
  */
@@ -81,6 +83,8 @@ export class Viewer implements Outlet, PeerEvents {
   private pictureMs = Number.NEGATIVE_INFINITY
   private badReports = 0
   private badSinceMs: number | null = null
+  /** Since when something has waited without a break for a path that was full. */
+  private fullSinceMs: number | null = null
   private skipGroups = 0
   private skipNext = 1
   rttMs: number | null = null
@@ -167,6 +171,7 @@ export class Viewer implements Outlet, PeerEvents {
     const late = lastTimestamp !== null && ((timestamp - lastTimestamp) | 0) <= 0
     const time = (late ? lastTimestamp + 1 : timestamp) >>> 0
     this.lastTimestamp = time
+    if (key && this.backlog.length > 0 && this.peer?.full === true) this.leaveOut()
     this.backlog.push({ packets, timestamp: time, key, at: 0 })
     this.backlogBytes += packets.bytes.length
     if (this.backlogBytes > maxBacklogBytes) return this.fallBehind()
@@ -179,7 +184,7 @@ export class Viewer implements Outlet, PeerEvents {
     let left = budget
     while (this.backlog.length > 0 && left > 0) {
       const [first] = this.backlog
-      if (first === undefined || this.video === null) break
+      if (first === undefined || this.video === null || this.peer?.full === true) break
       while (first.at < first.packets.starts.length && left > 0) {
         this.video.send(first.packets, first.at++, first.timestamp)
         left--
@@ -194,15 +199,24 @@ export class Viewer implements Outlet, PeerEvents {
 
   /** Every {@link stepMs} while something waits. */
   pace(): boolean {
-    return this.drain(stepPackets)
+    const waits = this.drain(stepPackets)
+    if (!waits) this.fullSinceMs = null
+    else if (this.fullSinceMs === null) this.fullSinceMs = this.peer?.full === true ? this.nowMs() : null
+    else if (this.nowMs() - this.fullSinceMs > slowMs) this.peer?.end("slow")
+    return this.backlog.length > 0
   }
 
-  /** Everything up to a key picture is left out; a picture that is on its way is completed. */
-  private fallBehind(): void {
+  /** All that waits; but a picture that is on its way is completed. */
+  private leaveOut(): void {
     const begun = this.backlog.filter(({ at }) => at > 0)
     this.skippedPictures += this.backlog.length - begun.length
     this.backlog = begun
     this.backlogBytes = begun.reduce((sum, { packets }) => sum + packets.bytes.length, 0)
+  }
+
+  /** Everything up to a key picture is left out. */
+  private fallBehind(): void {
+    this.leaveOut()
     this.mode = "skipping"
     this.skipGroups = this.skipNext
     this.skipNext = Math.min(this.skipNext * 2, maxSkippedGroups)

@@ -49,4 +49,6 @@ export const isRtp = (bytes: Buffer): boolean =>
 
 /** The answer, with the relay in place of the node. */
 export const byRelay = (answer: string, relay: Relay): string =>
-  answer.replaceAll(/^(a=candidate:\S+ 1 udp \d+ )\S+ \d+/gm, `$1127.0.0.1 ${relay.port}`)
+  answer
+    .replaceAll(/^a=candidate:\S+ 1 tcp .*\r\n/gm, "")
+    .replaceAll(/^(a=candidate:\S+ 1 udp \d+ )\S+ \d+/gm, `$1127.0.0.1 ${relay.port}`)

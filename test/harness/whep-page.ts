@@ -32,6 +32,8 @@ export interface WhepSeen {
   readonly lost: number
   readonly nacks: number
   readonly plis: number
+  /** Of the candidate pair in use. */
+  readonly protocol: string | null
 }
 
 export interface WhepPageOptions {
@@ -93,7 +95,7 @@ const open = async () => {
   step("answer")
   if (response.status !== 201) throw new Error(response.status + " " + sdp)
   const through = ${through ?? 0}
-  if (through > 0) sdp = sdp.replaceAll(/^(a=candidate:\\S+ 1 udp \\d+ )\\S+ \\d+/gm, "$1127.0.0.1 " + through)
+  if (through > 0) sdp = sdp.replaceAll(/^a=candidate:\\S+ 1 tcp .*\\r\\n/gm, "").replaceAll(/^(a=candidate:\\S+ 1 udp \\d+ )\\S+ \\d+/gm, "$1127.0.0.1 " + through)
   await pc.setRemoteDescription({ type: "answer", sdp })
 }
 let frozen = null
@@ -104,11 +106,16 @@ window.watch = () => {
 }
 const received = async () =>
   pc === null ? {} : [...(await pc.getStats()).values()].find((one) => one.type === "inbound-rtp" && one.kind === "video") ?? {}
+const protocol = async () => {
+  const stats = pc === null ? new Map() : await pc.getStats()
+  const transport = [...stats.values()].find((one) => one.type === "transport")
+  return stats.get(stats.get(transport?.selectedCandidatePairId)?.remoteCandidateId)?.protocol ?? null
+}
 window.seen = async () => {
   const inbound = await received()
   return { errors, sound, firstMs, steps, ages, state: pc?.connectionState ?? "new", frames: [...frames.values()].map((one) => one.frame),
     decoded: inbound.framesDecoded ?? 0, dropped: inbound.framesDropped ?? 0, freezes: frozen === null ? 0 : inbound.freezeCount - frozen, lost: inbound.packetsLost ?? 0,
-    nacks: inbound.nackCount ?? 0, plis: inbound.pliCount ?? 0 }
+    nacks: inbound.nackCount ?? 0, plis: inbound.pliCount ?? 0, protocol: await protocol() }
 }
 window.close = () => pc.close()
 </script>`
@@ -122,8 +129,8 @@ export interface WhepPage {
 
 export type OpenWhep = (options: WhepPageOptions) => Promise<WhepPage>
 
-/** Opens pages one after the other in one browser. */
-export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>) => {
+/** Opens pages one after the other in one browser. `more`: of its command line. */
+export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>, more: ReadonlyArray<string> = []) => {
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: [
@@ -132,6 +139,7 @@ export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>) => {
       "--autoplay-policy=no-user-gesture-required",
       "--allow-loopback-in-peer-connection",
       "--disable-features=WebRtcHideLocalIpsWithMdns",
+      ...more,
     ],
   })
   try {

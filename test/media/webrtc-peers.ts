@@ -9,6 +9,7 @@ export const webRtcOptions: WebRtcOptions = {
   interfaces: [],
   httpHost: "127.0.0.1",
   ports: [0, 0],
+  tcp: false,
   additionalHosts: [],
   iceServers: [],
 }
@@ -51,11 +52,16 @@ const audioOf = ({ audio, direction }: Media): Audio | null => {
 }
 
 /** A client with its offer. */
-export const client = (media: Media) =>
+export const client = (media: Media, { tcp = false } = {}) =>
   Effect.gen(function*() {
     const connection = yield* Effect.acquireRelease(
       Effect.sync(() =>
-        new PeerConnection("test", { iceServers: [], bindAddress: "127.0.0.1", disableAutoNegotiation: true })
+        new PeerConnection("test", {
+          iceServers: [],
+          bindAddress: "127.0.0.1",
+          disableAutoNegotiation: true,
+          enableIceTcp: tcp,
+        })
       ),
       (one) => Effect.sync(() => one.close()),
     )
@@ -68,6 +74,9 @@ export const client = (media: Media) =>
     yield* until("an offer", () => connection.gatheringState() === "complete")
     return { connection, ...tracks, offer: connection.localDescription()!.sdp } satisfies Client
   })
+
+/** The answer without what is reached by UDP. */
+export const byTcp = (answer: string): string => answer.replaceAll(/^a=candidate:\S+ 1 udp .*\r\n/gm, "")
 
 /** An RTP packet. */
 export const rtp = (
