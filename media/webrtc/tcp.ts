@@ -49,8 +49,8 @@ class Connection implements Path {
       limit: () => this.state === "waiting" ? maxStunBytes : maxFrameBytes,
       onFrame: (frame) => this.frame(frame),
     })
-    socket.on("data", (bytes) => {
-      if (typeof bytes === "string" || this.state === "left" || !frames.read(bytes)) this.over()
+    socket.on("data", (bytes: Buffer) => {
+      if (this.state === "left" || !frames.read(bytes)) this.over()
     })
     socket.on("error", () => this.over())
     socket.on("end", () => this.over())

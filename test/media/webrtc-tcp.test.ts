@@ -308,9 +308,7 @@ describe("a browser", () => {
       assert.strictEqual(peer.remote(), first)
       const tcp = yield* connected(port)
       const answers: Array<Buffer> = []
-      tcp.on("data", (bytes) => {
-        if (typeof bytes !== "string") answers.push(bytes)
-      })
+      tcp.on("data", (bytes: Buffer) => answers.push(bytes))
       tcp.write(frameOf(check()))
       yield* until("another", () => peer.remote() === `127.0.0.1:${tcp.localPort}`)
       yield* until("an answer", () => answers.length > 0)
