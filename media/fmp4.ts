@@ -14,6 +14,7 @@ import type { AccessUnit, TrackParameters } from "#schema/media.ts"
 import type { Fragment } from "./storage.ts"
 
 export { makeFragmentBuilder } from "./fmp4/builder.ts"
+export { moveFragment } from "./fmp4/fragment-move.ts"
 export { readInit } from "./fmp4/init-reader.ts"
 export { initSegment } from "./fmp4/init-writer.ts"
 

@@ -41,4 +41,6 @@ export class LiveStreams extends Context.Service<LiveStreams, {
    * connected even if nothing is recorded. `null`: this node does not serve the stream.
    */
   readonly watch: (streamId: StreamId, bounds: LiveBounds) => Effect.Effect<LiveView | null, never, Scope.Scope>
+  /** What the stream was when it was last connected to; asking does not connect. `null`: not served, or never connected. */
+  readonly parameters: (streamId: StreamId) => TrackParameters | null
 }>()("nightjar/media/LiveStreams") {}

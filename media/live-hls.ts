@@ -10,6 +10,9 @@
  * 4. A player that does not keep up finds what it asks for gone (404); it never slows down the camera, the recording or another
  *    player, and an answer that it does not take is cut off after {@link LiveFile.takenWithinMs}.
  *
+ * 5. A session may offer another stream of the same scene as its second variant. That one is watched from when its playlist is first
+ *    asked for until nothing of it was asked for `idleMs`, and has the media time of the first (RFC 8216bis, 6.2.4).
+ *
  * Sound. Browsers cannot play G.711 in MP4: of such streams the pictures are offered alone ({@link soundRefusal}).
  */
 import type { EpochMs, StreamId } from "#schema/common.ts"
@@ -40,6 +43,9 @@ export interface LiveWanted {
   readonly part: number | null
 }
 
+/** The stream that was asked for, or the other one. */
+export type LiveVariantName = "first" | "second"
+
 export interface LivePlaylist {
   readonly text: string
   /** Entity tag without quotes. */
@@ -62,8 +68,14 @@ export interface LiveSession {
   readonly since: EpochMs
   /** The multivariant playlist; `media` is where the session's files are, with a slash at its end. Waits for the first pictures. */
   readonly master: (media: string) => Effect.Effect<LivePlaylist, LiveSilent>
-  /** The media playlist; waits until it holds what is wanted, at most three target durations. */
-  readonly playlist: (wanted: LiveWanted | null) => Effect.Effect<LivePlaylist, LiveSilent | LiveAhead | LiveBusy>
+  /**
+   * A media playlist; waits until it holds what is wanted, at most three target durations. Null: the session does not offer that
+   * variant, or this node does not serve its stream any more.
+   */
+  readonly playlist: (
+    wanted: LiveWanted | null,
+    variant: LiveVariantName,
+  ) => Effect.Effect<LivePlaylist | null, LiveSilent | LiveAhead | LiveBusy>
   /** Null: there is no such file (any more). The part that was announced is waited for. */
   readonly file: (name: string) => Effect.Effect<LiveFile | null, LiveSilent | LiveBusy>
   /** Returns when the session has ended. */
@@ -71,7 +83,15 @@ export interface LiveSession {
 }
 
 export class LiveHls extends Context.Service<LiveHls, {
-  readonly open: (streamId: StreamId, holder: LiveHolder) => Effect.Effect<LiveSession, LiveUnknown | LiveBusy>
+  /**
+   * `other`: another stream of the same scene, which the holder may watch as well. It is offered where what it sent last goes
+   * together with this one: the same codec of pictures, and of sound.
+   */
+  readonly open: (
+    streamId: StreamId,
+    holder: LiveHolder,
+    other: StreamId | null,
+  ) => Effect.Effect<LiveSession, LiveUnknown | LiveBusy>
   /** Whoever asks keeps it alive. Null: never existed, or has ended. */
   readonly session: (id: string) => LiveSession | null
 }>()("nightjar/media/LiveHls") {}

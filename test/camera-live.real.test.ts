@@ -59,6 +59,12 @@ const gstreamer = (url: string, enough: number) =>
     return Effect.sync(() => child.kill("SIGKILL"))
   }).pipe(Effect.timeoutOrElse({ duration: 90_000, orElse: () => Effect.die(new Error("GStreamer shows nothing")) }))
 
+/** A player goes from one stream to the other where both have the same tracks. */
+const profiles = [
+  { name: "main", video: "main-640x360-25.h264", audio: "aac" },
+  { name: "sub", video: "sub-320x180-10.h264", audio: "aac" },
+] as const
+
 const consecutive = (frames: ReadonlyArray<number>) =>
   frames.flatMap((frame, i) => i > 0 && frame !== frames[i - 1]! + 1 ? [`${frames[i - 1]} → ${frame}`] : [])
 
@@ -66,8 +72,10 @@ it.live.skipIf(lacking.length > 0)(
   `players watch a stream live by HLS${lacking.length > 0 ? ` (needs ${lacking.join(", ")})` : ""}`,
   () =>
     Effect.gen(function*() {
-      const simulator = yield* Effect.acquireRelease(Effect.promise(() => startSimulator({ cameras: 1 })), (running) =>
-        Effect.promise(() => running.close()))
+      const simulator = yield* Effect.acquireRelease(
+        Effect.promise(() => startSimulator({ cameras: 1, defaults: { profiles } })),
+        (running) => Effect.promise(() => running.close()),
+      )
       const { base } = yield* wholeNode()
       const login = { username: "admin", password: adminPassword }
       const token = (yield* ask(base, "POST", "/auth/api/v1/auth/login", "", login))["accessToken"] as string
@@ -96,24 +104,34 @@ it.live.skipIf(lacking.length > 0)(
 
       // Players of three makers at a time.
       const [seen, probed, pictures] = yield* Effect.all([
-        Effect.promise(() =>
-          readLive(base + url, 90_000)
-        ),
+        Effect.promise(() => readLive(base + url, 90_000, 150, [180, 360])),
         Effect.promise(() => run("ffprobe", [...probing, base + url])),
         gstreamer(base + url, 60),
       ], { concurrency: 3 })
       assert.deepStrictEqual(seen.errors, [])
+      // To the sub stream and back, by what the playlists report of each other, on one clock.
+      const { asked, clockMoved, errors, heights } = seen.switched
+      assert.deepStrictEqual([errors, heights], [[], [180, 360]])
+      assert.isBelow(clockMoved, 1_000)
+      const there = asked.findIndex((one) => one.includes("/other.m3u8"))
+      const back = asked.findIndex((one, i) => i > there && one.includes("/live.m3u8"))
+      assert.isAtLeast(there, 1)
+      assert.match(asked[back]!, /_HLS_msn=\d+&_HLS_part=\d+/)
       assert.isAbove(seen.frames.length, 100)
       assert.deepStrictEqual(consecutive(seen.frames), [])
       assert.isAbove(seen.decoded, 50)
       assert.match(probed.stdout, /^h264,640,\d{2,}$/m)
       assert.match(probed.stdout, /^aac,\d{2,}$/m)
+      assert.match(probed.stdout, /^h264,320,/m)
       assert.isAtLeast(pictures, 60)
 
       const master = yield* call(base, "GET", url, "")
       assert.strictEqual(master.headers.get("content-type"), "application/vnd.apple.mpegurl")
       const folder = /^\/camera\/api\/v1\/live\/hls\/[\w-]{24}\//m.exec(master.text)![0]
+      const second = yield* Effect.promise(() => run("ffprobe", [...probing, `${base}${folder}other.m3u8`]))
+      assert.match(second.stdout, /^h264,320,\d{2,}$/m)
       const media = yield* call(base, "GET", `${folder}live.m3u8`, "")
+      assert.match(media.text, /^#EXT-X-RENDITION-REPORT:URI="other\.m3u8",LAST-MSN=\d+,LAST-PART=\d+$/m)
       assert.include(media.text, "#EXT-X-PART-INF")
       const segment = Number(/#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(media.text)![1])
       for (
@@ -167,7 +185,7 @@ it.live.skipIf(lacking.length > 0)(
       // The sub stream is on demand: it was looked at, waits, and comes when a picture of it is wanted.
       const subPath = `/camera/api/v1/streams/${sub.id}`
       let idle = yield* ask(base, "GET", subPath, token)
-      for (let i = 0; i < 300 && idle["status"] !== "idle"; i++) {
+      for (let i = 0; i < 900 && idle["status"] !== "idle"; i++) {
         yield* Effect.sleep(100)
         idle = yield* ask(base, "GET", subPath, token)
       }

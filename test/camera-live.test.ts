@@ -39,6 +39,7 @@ const access = Layer.succeed(
   StreamAccess.of({
     mediaPath: () => Effect.die("not asked"),
     token: () => Effect.die("not asked"),
+    beside: () => Effect.succeed(other),
     verify: (token) =>
       Redacted.value(token) === "good" ?
         Effect.succeed({ streamId, sessionId: "login", userId, resource: [], expiresMs: 0 }) :
@@ -79,9 +80,9 @@ describe("live HLS", () => {
     Effect.gen(function*() {
       const holders: Array<string> = []
       const call = yield* node({
-        open: (id, holder) =>
+        open: (id, holder, beside) =>
           Effect.gen(function*() {
-            assert.strictEqual(id, streamId)
+            assert.deepStrictEqual([id, beside], [streamId, other])
             assert.isTrue(yield* holder.holds)
             holders.push(holder.id)
             return session({})

@@ -27,6 +27,7 @@ const doors = (items: ReadonlyArray<LiveItem> | null) =>
       } as unknown as Cameras["Service"],
     ),
     Layer.succeed(LiveStreams, {
+      parameters: () => null,
       watch: () =>
         Effect.sync(() => {
           let given = false

@@ -88,6 +88,11 @@ const make = Effect.gen(function*() {
         ...yield* issue(id, who),
       }
     }),
+    beside: Effect.fnUntraced(function*({ streamId }) {
+      const stream = yield* cameras.stream(streamId)
+      const all = yield* cameras.streams(stream.channelId)
+      return all.find(({ enabled, role }) => enabled && role !== stream.role)?.id ?? null
+    }, Effect.catchTag(["StreamNotFound", "ChannelNotFound"], () => Effect.succeed(null))),
     token: (id, who) => Effect.flatMap(cameras.stream(id), () => issue(id, who)),
     verify: Effect.fnUntraced(function*(token) {
       const now = new Date(yield* Clock.currentTimeMillis)

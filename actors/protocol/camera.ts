@@ -203,6 +203,8 @@ export class StreamAccess extends Context.Service<StreamAccess, {
   readonly mediaPath: (id: StreamId, who: UserPrincipal) => OfStream<Omit<MediaPath, "liveHlsUrl" | "snapshotUrl">>
   /** The token alone. */
   readonly token: (id: StreamId, who: UserPrincipal) => OfStream<Pick<MediaPath, "streamId" | "token" | "expiresAt">>
+  /** The other stream of the grant's channel, main or sub, which its holder may watch as well; null: none is switched on. */
+  readonly beside: (grant: StreamGrant) => Effect.Effect<StreamId | null, DependencyUnavailable>
   /** What a media door must know before it serves a stream. */
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<StreamGrant, StreamTokenInvalid | DependencyUnavailable>
 }>()("nightjar/actors/StreamAccess") {}

@@ -46,7 +46,9 @@ const endpoints = [
       "Watch a stream live by HLS",
       "`token`: the stream token of `media-path`. Opens a session and answers its multivariant playlist. The session ends with " +
         "the login session and the permission it was opened by, and when nobody has asked for 20 s. Pictures are the camera's " +
-        "own; G.711 sound, which browsers refuse in MP4, is left out, and `EXT-X-SESSION-DATA` `nightjar.sound` says so. 503 " +
+        "own; G.711 sound, which browsers refuse in MP4, is left out, and `EXT-X-SESSION-DATA` `nightjar.sound` says so. The stream " +
+        "asked for is the first variant; the other one of the channel (main, sub) is the second where both have the same codecs, " +
+        "on the same media time. It is watched while somebody asks for it. 503 " +
         "where the camera delivers nothing within 12 s.",
     ),
   ),
@@ -58,7 +60,7 @@ const endpoints = [
   }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
     doc(
       "Get a live playlist, part, segment or initialization file",
-      "`live.m3u8` is the media playlist; with `_HLS_msn` and `_HLS_part` it waits for that segment or part, at most 12 s " +
+      "`live.m3u8` is the media playlist, `other.m3u8` that of the second variant, if the session offers one; with `_HLS_msn` and `_HLS_part` it waits for that segment or part, at most 12 s " +
         "(then 503). The part that the playlist announces is waited for. What has left the window is 404; whoever takes longer than " +
         "30 s for a file is cut off.",
     ),

@@ -8,7 +8,7 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { StreamAccess } from "#actors/protocol/camera.ts"
 import type { HlsMedia } from "#media/hls.ts"
-import { type LiveFile, LiveHls, type LiveSession, type LiveWanted } from "#media/live-hls.ts"
+import { type LiveFile, LiveHls, type LiveSession, type LiveVariantName, type LiveWanted } from "#media/live-hls.ts"
 import { type Still, type StillError, Stills } from "#media/still.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
@@ -23,7 +23,8 @@ import { sendMedia, sendPlaylist } from "./replay-media.ts"
 
 /** A tile of a wall. */
 const usualWidth = 640
-const playlistName = "live.m3u8"
+/** Media playlists by their names. */
+const variants: ReadonlyMap<string, LiveVariantName> = new Map([["live.m3u8", "first"], ["other.m3u8", "second"]])
 /** Long enough for a player that looks twice; sessions are short. */
 const briefly = "private, max-age=60, immutable"
 
@@ -108,13 +109,15 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
       return yield* sendMedia(mediaOf(session, file), until, briefly)
     })
 
-    const playlist = (session: LiveSession, wanted: LiveWanted | null) =>
-      session.playlist(wanted).pipe(
+    const playlist = (session: LiveSession, filename: string, variant: LiveVariantName, wanted: LiveWanted | null) =>
+      session.playlist(wanted, variant).pipe(
         Effect.catchTags({
           ...answers,
           LiveAhead: ({ message }) => Effect.fail(badQuery("_HLS_msn", message)),
         }),
-        Effect.flatMap(sendPlaylist),
+        Effect.flatMap((found) =>
+          found === null ? Effect.fail(new LiveFileNotFound({ filename })) : sendPlaylist(found)
+        ),
       )
 
     return handlers
@@ -127,11 +130,13 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
             return yield* new StreamTokenInvalid()
           }
           const holder = { id: grant.sessionId, holds: mayWatch(tokens, grant) }
-          const session = yield* live.open(params.stream_id, holder).pipe(Effect.catchTags({
-            LiveBusy: answers.LiveBusy,
-            LiveUnknown: () =>
-              Effect.fail(new StreamNotFound({ id: params.stream_id })),
-          }))
+          const session = yield* live.open(params.stream_id, holder, yield* access.beside(grant)).pipe(
+            Effect.catchTags({
+              LiveBusy: answers.LiveBusy,
+              LiveUnknown: () =>
+                Effect.fail(new StreamNotFound({ id: params.stream_id })),
+            }),
+          )
           const master = session.master(liveHlsPath(session.id)).pipe(Effect.catchTag("LiveSilent", answers.LiveSilent))
           return yield* sendPlaylist(yield* master)
         }))
@@ -142,10 +147,11 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
             return yield* new LiveSessionNotFound()
           }
           const work = Effect.gen(function*() {
-            if (params.filename !== playlistName) {
+            const variant = variants.get(params.filename)
+            if (variant === undefined) {
               return yield* sendFile(session, params.filename)
             }
-            return yield* playlist(session, yield* wantedBy(query))
+            return yield* playlist(session, params.filename, variant, yield* wantedBy(query))
           })
           const over = Effect.andThen(session.ended, Effect.fail(new LiveSessionNotFound()))
           return yield* Effect.raceFirst(work, over)

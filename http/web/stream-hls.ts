@@ -4,7 +4,8 @@
  * Invariants
  * 1. A low-latency player always has a request under way, and a browser opens six connections to a server (HTTP/1.1): so at most
  *    {@link mostWaiting} of a page play that way, further ones by whole segments, a few seconds later.
- * 2. The decoder is given two more chances before the way ends.
+ * 2. The stream that was asked for is shown, although the server offers the other one of the channel as well.
+ * 3. The decoder is given two more chances before the way ends.
  */
 import Hls, {
   type ErrorData,
@@ -83,6 +84,10 @@ export const overHls: StartWay = ({ path, video }, told) => {
     if (quick) waiting--
     hls.destroy()
   }
+  // Which stream is shown is decided by who opened it; the first variant is that one.
+  hls.on(Hls.Events.MANIFEST_PARSED, () => {
+    hls.loadLevel = hls.firstLevel
+  })
   hls.on(Hls.Events.FRAG_LOADED, (_event, { frag, part }) => {
     bytes += (part ?? frag).stats.loaded
   })

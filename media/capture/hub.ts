@@ -23,6 +23,8 @@ export interface StreamHub {
   /** The connection is over. */
   readonly end: () => void
   readonly viewers: () => number
+  /** Newest parameters, kept when the connection is over. */
+  readonly newestParameters: () => TrackParameters | null
   /** `onViewers` is told when the first comes and the last goes. */
   readonly join: (bounds: LiveBounds) => { readonly view: LiveView; readonly leave: () => void }
 }
@@ -136,6 +138,7 @@ export const makeStreamHub = (onViewers: () => void): StreamHub => {
   }
   return {
     viewers: () => seats.size,
+    newestParameters: () => parameters,
     parameters: (next) => {
       parameters = next
       group.forget()

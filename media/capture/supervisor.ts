@@ -217,6 +217,7 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
           ({ view }) => view,
         )
       }),
+    parameters: (streamId) => sessions.get(streamId)?.hub.newestParameters() ?? null,
   }
   return { supervisor, live }
 })

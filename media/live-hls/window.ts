@@ -7,6 +7,8 @@
  *    excepted), so a stream with longer groups of pictures has segments that do not.
  * 3. Kept: {@link keptTicks} and at most the bytes allowed, the oldest segments going first, the newest always staying. Listed: of
  *    these the last {@link listedTicks}, so that who has just read a playlist still finds its first segment.
+ * 4. Discontinuities are counted together with another rendition of the same scene (RFC 8216bis, 6.2.4): counting begins where the
+ *    other stands, and who has fewer begins its next group of pictures with one.
  */
 import { videoClockHz } from "#schema/media.ts"
 import type { Fragment } from "../storage.ts"
@@ -54,11 +56,16 @@ export class Window {
   longestPart = 0
   /** Longest segment so far, ticks. */
   longestSegment = 0
-  private discontinuities = 0
+  /** How many there were, of this stream or of another rendition of it. */
+  discontinuities = 0
   bytes = 0
 
-  constructor(firstSegment: number) {
+  private readonly beside: () => number
+
+  /** `beside`: discontinuities that another rendition of the scene counted so far; 0 where there is none. */
+  constructor(firstSegment: number, beside: () => number = () => 0) {
     this.nextSegment = firstSegment
+    this.beside = beside
   }
 
   /** Number of the part that will come next. */
@@ -143,10 +150,12 @@ export class Window {
     return growing.ticks + next.durationTicks > longestTicks || growing.bytes + data.length > mostBytes
   }
 
-  private open(fragment: Pick<Fragment, "discontinuity" | "startMs">): Segment {
+  private open(fragment: Pick<Fragment, "key" | "discontinuity" | "startMs">): Segment {
     const before = this.newest
     this.close()
-    const discontinuity = before !== undefined && (fragment.discontinuity || before.init !== this.init)
+    if (before === undefined) this.discontinuities = this.beside()
+    const behind = fragment.key && this.discontinuities < this.beside()
+    const discontinuity = before !== undefined && (fragment.discontinuity || before.init !== this.init || behind)
     const segment: Segment = {
       number: this.nextSegment++,
       init: this.init,

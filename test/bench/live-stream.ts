@@ -47,6 +47,7 @@ export const playedStreams = (): Layer.Layer<LiveStreams> => {
   return Layer.succeed(
     LiveStreams,
     LiveStreams.of({
+      parameters: () => hub.newestParameters(),
       watch: (_id, bounds) =>
         Effect.map(
           Effect.acquireRelease(Effect.sync(() => hub.join(bounds)), ({ leave }) => Effect.sync(leave)),

@@ -3,11 +3,12 @@
  *
  * Invariants
  * 1. Pictures are counted in the bytes that hls.js hands to the browser, by the marks of the simulated camera (`sei.ts`).
- * 2. It watches until enough pictures were appended and decoded, or the limit is reached.
+ * 2. It shows the first variant until it is told to go to another.
+ * 3. It watches until enough pictures were appended and decoded, or the limit is reached.
  */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { chromium } from "playwright-core"
+import { chromium, type Page } from "playwright-core"
 
 export interface LiveSeen {
   /** Numbers of the pictures that were appended, without repetition, in order. */
@@ -21,9 +22,20 @@ export interface LiveSeen {
   readonly ages: ReadonlyArray<number>
 }
 
+/** What was seen of going from variant to variant. */
+export interface LiveSwitched {
+  /** Heights of the pictures that were shown after each switch, in order. */
+  readonly heights: ReadonlyArray<number>
+  /** How far the wall clock moved against the media time over all switches, milliseconds. */
+  readonly clockMoved: number
+  /** Blocking requests for playlists, as path and query. */
+  readonly asked: ReadonlyArray<string>
+  readonly errors: ReadonlyArray<string>
+}
+
 const page = (master: string) =>
   `<!doctype html><video id="v" muted></video><script src="/hls.js"></script><script>
-const v = document.getElementById("v"), frames = new Set(), errors = [], latencies = [], ages = []
+const v = document.getElementById("v"), frames = new Set(), errors = [], latencies = [], ages = [], clocks = [], asked = []
 const mark = [..."nightjar-frame-1sim1 "].map((c) => c.charCodeAt(0))
 const look = (data) => {
   for (let at = data.indexOf(mark[0]); at >= 0; at = data.indexOf(mark[0], at + 1)) {
@@ -34,19 +46,52 @@ const look = (data) => {
 const hls = new Hls({ lowLatencyMode: true, liveDurationInfinity: true, maxLiveSyncPlaybackRate: 1.2 })
 hls.on(Hls.Events.BUFFER_APPENDING, (_, { data, type }) => { if (type !== "audio") look(data) })
 hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) errors.push(data.details + " " + (data.error?.message ?? "")) })
-hls.on(Hls.Events.MANIFEST_PARSED, () => v.play())
+hls.on(Hls.Events.MANIFEST_PARSED, () => { hls.loadLevel = hls.firstLevel; v.play() })
+hls.on(Hls.Events.LEVEL_LOADED, (_, { networkDetails }) => asked.push(networkDetails.responseURL))
 setInterval(() => {
   if (v.paused || v.currentTime === 0 || hls.latency === 0) return
   latencies.push(hls.latency)
-  if (hls.playingDate) ages.push(Date.now() - hls.playingDate.getTime())
+  if (hls.playingDate) {
+    ages.push(Date.now() - hls.playingDate.getTime())
+    clocks.push(hls.playingDate.getTime() - v.currentTime * 1000)
+  }
 }, 250)
 hls.loadSource(${JSON.stringify(master)}); hls.attachMedia(v)
 window.seen = () => ({ frames: [...frames].sort((a, b) => a - b), errors, latencies, ages,
   decoded: v.getVideoPlaybackQuality().totalVideoFrames })
+let shownBefore = 0
+window.go = (height) => {
+  hls.nextLevel = hls.levels.findIndex((level) => level.height === height)
+  shownBefore = v.getVideoPlaybackQuality().totalVideoFrames
+}
+window.shows = (height) => v.videoHeight === height && clocks.length > 0 &&
+  v.getVideoPlaybackQuality().totalVideoFrames > shownBefore + 20
+window.switched = () => ({ errors, asked, height: v.videoHeight, clockMoved: Math.max(...clocks) - Math.min(...clocks) })
 </script>`
 
-/** `leastFrames`: enough pictures appended; half as many must have been decoded. */
-export const readLive = async (master: string, limitMs: number, leastFrames = 150): Promise<LiveSeen> => {
+/** Goes to the variants of these heights, one after the other; `limitMs` for each. */
+const goThrough = async (tab: Page, heights: ReadonlyArray<number>, limitMs: number): Promise<LiveSwitched> => {
+  const shown: Array<number> = []
+  for (const height of heights) {
+    await tab.evaluate(`go(${height})`)
+    await tab.waitForFunction(`shows(${height})`, undefined, { timeout: limitMs }).catch(() => undefined)
+    // What comes after the switch counts as well.
+    await tab.waitForTimeout(2_000)
+    shown.push((await tab.evaluate<{ readonly height: number }>("switched()")).height)
+  }
+  return { ...await tab.evaluate<Omit<LiveSwitched, "heights">>("switched()"), heights: shown }
+}
+
+/**
+ * `leastFrames`: enough pictures appended; half as many must have been decoded. `heights`: of the variants to go to afterwards, each
+ * within `limitMs`.
+ */
+export const readLive = async (
+  master: string,
+  limitMs: number,
+  leastFrames = 150,
+  heights: ReadonlyArray<number> = [],
+): Promise<LiveSeen & { readonly switched: LiveSwitched }> => {
   const script = readFileSync(createRequire(import.meta.url).resolve("hls.js/dist/hls.js"), "utf8")
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
@@ -62,7 +107,9 @@ export const readLive = async (master: string, limitMs: number, leastFrames = 15
     for (;;) {
       const seen = await tab.evaluate<LiveSeen>("seen()")
       const enough = seen.frames.length >= leastFrames && seen.decoded >= leastFrames / 2
-      if (enough || performance.now() - begun > limitMs) return seen
+      if (enough || performance.now() - begun > limitMs) {
+        return { ...seen, switched: await goThrough(tab, heights, limitMs) }
+      }
       await tab.waitForTimeout(250)
     }
   } finally {

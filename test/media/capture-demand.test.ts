@@ -134,7 +134,7 @@ describe("one ingest", () => {
       const doors = Layer.succeed(LiveStreams, node.live)
       const hls = Context.get(yield* Layer.build(liveHlsLayer.pipe(Layer.provide(doors))), LiveHls)
       const holder = { id: "session", holds: Effect.succeed(true) }
-      const sessions = yield* Effect.forEach([1, 2, 3], () => Effect.orDie(hls.open(streamId, holder)))
+      const sessions = yield* Effect.forEach([1, 2, 3], () => Effect.orDie(hls.open(streamId, holder, null)))
       const feed = yield* openFeed(streamId).pipe(Effect.provideService(LiveStreams, node.live))
       const slow = yield* node.live.watch(streamId, { maxBytes: 1_000, maxItems: 30 })
       const quick = yield* viewer
@@ -154,7 +154,7 @@ describe("one ingest", () => {
       expect(quick.view.dropped()).toBe(0)
       expect(got.every((ticks, i) => i === 0 || ticks === got[i - 1]! + 9_000)).toBe(true)
       expect(feed!.heardMs).toBeGreaterThan(begin + 69_000)
-      expect((yield* sessions[0]!.playlist(null)).text.match(/#EXTINF/g)!.length).toBeGreaterThan(5)
+      expect((yield* sessions[0]!.playlist(null, "first"))!.text.match(/#EXTINF/g)!.length).toBeGreaterThan(5)
       const gaps = node.supervisor.gaps(recordingId, { start: 0, end: Number.MAX_SAFE_INTEGER })
       const entries = disk.files.flatMap((file) => file.entries)
       expect(judge(entries, gaps, begin, begin + 70_000).faults).toEqual([])

@@ -65,7 +65,7 @@ describe("a live playlist", () => {
       assert.include(master, "RESOLUTION=640x360")
       assert.include(master, "\n/live/x/live.m3u8\n")
 
-      const playlist = parsed((yield* session.playlist(null)).text)
+      const playlist = parsed((yield* session.playlist(null, "first"))!.text)
       assert.deepInclude(playlist.lowLatencyCompatibility, { canBlockReload: true })
       assert.strictEqual(playlist.partTargetDuration, 0.4)
       assert.isAtLeast(playlist.lowLatencyCompatibility.partHoldBack, 1.2)
@@ -100,7 +100,7 @@ describe("a live playlist", () => {
       const { parameters, units } = camera({ video: "main-640x360-25.h264", seconds: 8, startMs })
       stage.feed({ parameters, units })
       yield* settled
-      const { segments } = parsed((yield* session.playlist(null)).text)
+      const { segments } = parsed((yield* session.playlist(null, "first"))!.text)
       const all = yield* Effect.forEach(
         segments.flatMap(({ parts, uri }) =>
           uri === "" ? parts.filter(({ hint }) => !hint).map((part) => part.uri) : [uri]
@@ -122,7 +122,7 @@ describe("a live playlist", () => {
       stage.feed(film(4, { startMs: startMs + 10_000, videoTicks: 77 }))
       stage.feed(film(4, { startMs: startMs + 14_000, video: "main-640x360-25.h265" }))
       yield* settled
-      const { text } = yield* session.playlist(null)
+      const text = (yield* session.playlist(null, "first"))!.text
       const { segments } = parsed(text)
       assert.strictEqual(segments.filter(({ discontinuity }) => discontinuity).length, 2)
       assert.deepStrictEqual(text.match(/#EXT-X-MAP:URI="init-\d+\.mp4"/g), [
@@ -156,14 +156,14 @@ describe("a blocking request", () => {
       const [before, after] = [units.filter((unit) => unit.arrivalMs < startMs + 4_900), units]
       stage.feed({ parameters, units: before })
       yield* settled
-      const { segments } = parsed((yield* session.playlist(null)).text)
+      const { segments } = parsed((yield* session.playlist(null, "first"))!.text)
       const growing = segments.at(-1)!
       assert.strictEqual(growing.uri, "")
       const parts = growing.parts.filter(({ hint }) => !hint)
       const segment = growing.mediaSequenceNumber
-      const waiting = yield* Effect.forkScoped(session.playlist({ segment, part: parts.length }))
-      const whole = yield* Effect.forkScoped(session.playlist({ segment, part: null }))
-      const beyond = yield* Effect.forkScoped(session.playlist({ segment, part: parts.length + 6 }))
+      const waiting = yield* Effect.forkScoped(session.playlist({ segment, part: parts.length }, "first"))
+      const whole = yield* Effect.forkScoped(session.playlist({ segment, part: null }, "first"))
+      const beyond = yield* Effect.forkScoped(session.playlist({ segment, part: parts.length + 6 }, "first"))
       const hinted = growing.parts.find(({ hint }) => hint)!.uri
       const announced = yield* Effect.forkScoped(bytesOf(session, hinted))
       yield* settled
@@ -171,12 +171,12 @@ describe("a blocking request", () => {
       assert.isUndefined(announced.pollUnsafe())
       for (const unit of after.slice(before.length)) stage.hub.unit(unit)
       yield* settled
-      const then = parsed((yield* Fiber.join(waiting)).text).segments.find((one) =>
+      const then = parsed((yield* Fiber.join(waiting))!.text).segments.find((one) =>
         one.mediaSequenceNumber === segment
       )!
       assert.isAbove(then.parts.length, parts.length)
       assert.notStrictEqual(
-        parsed((yield* Fiber.join(whole)).text).segments.find((one) => one.mediaSequenceNumber === segment)!.uri,
+        parsed((yield* Fiber.join(whole))!.text).segments.find((one) => one.mediaSequenceNumber === segment)!.uri,
         "",
       )
       yield* Fiber.join(beyond)
@@ -189,11 +189,19 @@ describe("a blocking request", () => {
       const session = yield* stage.open
       stage.feed(film(5))
       yield* settled
-      const { segments } = parsed((yield* session.playlist(null)).text)
+      const { segments } = parsed((yield* session.playlist(null, "first"))!.text)
       const last = segments.findLast(({ uri }) => uri !== "")!.mediaSequenceNumber
-      assert.strictEqual((yield* Effect.flip(session.playlist({ segment: last + 3, part: null })))._tag, "LiveAhead")
-      assert.strictEqual((yield* Effect.flip(session.playlist({ segment: last + 1, part: 99 })))._tag, "LiveAhead")
-      const waiting = yield* Effect.forkScoped(Effect.flip(session.playlist({ segment: last + 2, part: null })))
+      assert.strictEqual(
+        (yield* Effect.flip(session.playlist({ segment: last + 3, part: null }, "first")))._tag,
+        "LiveAhead",
+      )
+      assert.strictEqual(
+        (yield* Effect.flip(session.playlist({ segment: last + 1, part: 99 }, "first")))._tag,
+        "LiveAhead",
+      )
+      const waiting = yield* Effect.forkScoped(
+        Effect.flip(session.playlist({ segment: last + 2, part: null }, "first")),
+      )
       yield* TestClock.adjust(12_000)
       assert.strictEqual((yield* Fiber.join(waiting))._tag, "LiveSilent")
       assert.isNull(yield* session.file("part-99999.m4s"))
@@ -204,7 +212,7 @@ describe("a session", () => {
   it.effect("is opened for streams of this node alone, and shares one view of the hub", () =>
     Effect.gen(function*() {
       const stage = yield* liveStage()
-      const refused = yield* Effect.flip(stage.live.open(unknownId, { id: "x", holds: Effect.succeed(true) }))
+      const refused = yield* Effect.flip(stage.live.open(unknownId, { id: "x", holds: Effect.succeed(true) }, null))
       assert.strictEqual(refused._tag, "LiveUnknown")
       const sessions = yield* Effect.forEach([1, 2, 3], () => stage.open)
       assert.strictEqual(new Set(sessions.map(({ id }) => id)).size, 3)
@@ -249,18 +257,18 @@ describe("a session", () => {
       assert.deepStrictEqual([stage.told.views, stage.hub.viewers()], [2, 1])
       stage.told.gone = true
       yield* Effect.forEach([1, 2, 3], () => beat)
-      assert.isTrue(parsed((yield* session.playlist(null)).text).endlist)
+      assert.isTrue(parsed((yield* session.playlist(null, "first"))!.text).endlist)
       // Nobody waits for what will not come.
-      yield* session.playlist({ segment: 1e12, part: 3 })
+      yield* session.playlist({ segment: 1e12, part: 3 }, "first")
     }).pipe(Effect.scoped))
 
   it.effect("has a bound on what it has under way, and a holder one on his sessions", () =>
     Effect.gen(function*() {
       const stage = yield* liveStage()
       const session = yield* stage.open
-      yield* Effect.forEach(Array.from({ length: 16 }), () => Effect.forkScoped(session.playlist(null)))
+      yield* Effect.forEach(Array.from({ length: 16 }), () => Effect.forkScoped(session.playlist(null, "first")))
       yield* settled
-      assert.strictEqual((yield* Effect.flip(session.playlist(null)))._tag, "LiveBusy")
+      assert.strictEqual((yield* Effect.flip(session.playlist(null, "first")))._tag, "LiveBusy")
       const exits = yield* Effect.forEach(Array.from({ length: 140 }), () => Effect.exit(stage.open))
       assert.strictEqual(exits.filter(Exit.isSuccess).length, 127)
     }).pipe(Effect.scoped))
@@ -306,7 +314,11 @@ describe("names", () => {
   it.effect.prop("are ours or nothing", [Schema.String], ([text]) =>
     Effect.sync(() => {
       const name = parseLiveName(text)
-      if (name !== null) assert.match(text, /^(init-\d+\.mp4|(segment|part)-\d+\.m4s)$/)
-      assert.deepStrictEqual(parseLiveName(`part-${text.length}.m4s`), { kind: "part", number: text.length })
+      if (name !== null) assert.match(text, /^(other-\d+-)?(init-\d+\.mp4|(segment|part)-\d+\.m4s)$/)
+      assert.deepStrictEqual(parseLiveName(`part-${text.length}.m4s`), {
+        opening: 0,
+        kind: "part",
+        number: text.length,
+      })
     }))
 })

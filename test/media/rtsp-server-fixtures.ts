@@ -68,6 +68,7 @@ export const stage = Effect.fnUntraced(
     const live = Layer.succeed(
       LiveStreams,
       LiveStreams.of({
+        parameters: () => hub.newestParameters(),
         watch: (id, bounds) =>
           id !== streamId ?
             Effect.succeed(null) :

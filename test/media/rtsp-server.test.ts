@@ -275,6 +275,7 @@ it.effect("a feed that heard nothing for half a minute ends its readers, who fin
     const hubs = [makeStreamHub(() => {}), makeStreamHub(() => {})]
     let watched = 0
     const live = LiveStreams.of({
+      parameters: () => null,
       watch: (_id, bounds) => Effect.sync(() => hubs[watched++]!.join(bounds).view),
     })
     const feed = (yield* openFeed(streamId).pipe(Effect.provideService(LiveStreams, live)))!

@@ -20,6 +20,7 @@ const stage = Effect.gen(function*() {
   const live = Layer.succeed(
     LiveStreams,
     LiveStreams.of({
+      parameters: () => hub.newestParameters(),
       watch: (id, bounds) =>
         id !== streamId ?
           Effect.succeed(null) :
