@@ -97,6 +97,19 @@ describe("live HLS", () => {
       }
     }).pipe(Effect.scoped))
 
+  it.effect("answers for the variant that is asked for, and 404 for one that the session does not offer", () =>
+    Effect.gen(function*() {
+      const call = yield* node({
+        session: () =>
+          session({
+            playlist: (_wanted, variant) => Effect.succeed(variant === "first" ? null : { text: variant, etag: "p" }),
+          }),
+      })
+      assert.strictEqual(yield* text(yield* call(file("other.m3u8"))), "second")
+      const answer = yield* call(file("live.m3u8"))
+      assert.deepStrictEqual([answer.status, (yield* json(answer))["code"]], [404, "live_file_not_found"])
+    }).pipe(Effect.scoped))
+
   it.effect("tells why there is none", () =>
     Effect.gen(function*() {
       for (
