@@ -123,22 +123,22 @@ export class NodeNotFound extends Schema.TaggedError<NodeNotFound>()("NodeNotFou
 /** The other node cannot be reached, or did not answer in time. */
 export class PeerUnreachable extends Schema.TaggedError<PeerUnreachable>()("PeerUnreachable", {
   nodeId: Schema.String,
-  detail: Schema.String,
+  reason: Schema.String,
 }, { httpApiStatus: 503 }) {
   override get message(): string {
-    return `The other node does not answer: ${this.detail}`
+    return `The other node does not answer: ${this.reason}`
   }
 }
 
 /** The other node answered, and refused: its status, and the `code` of its problem document. */
 export class PeerRefused extends Schema.TaggedError<PeerRefused>()("PeerRefused", {
   nodeId: Schema.String,
-  status: Schema.Int,
-  code: Schema.String,
-  detail: Schema.String,
+  theirStatus: Schema.Int,
+  theirCode: Schema.String,
+  reason: Schema.String,
 }, { httpApiStatus: 502 }) {
   override get message(): string {
-    return `The other node refused (${this.status} ${this.code}): ${this.detail}`
+    return `The other node refused (${this.theirStatus} ${this.theirCode}): ${this.reason}`
   }
 }
 

@@ -142,7 +142,7 @@ const known = (side: Side) => ({
 })
 
 const answer = Effect.fnUntraced(function*(to: Line, from: NodeId, request: PeerRequest) {
-  const away = new PeerUnreachable({ nodeId: homeId, detail: "it is switched off" })
+  const away = new PeerUnreachable({ nodeId: homeId, reason: "it is switched off" })
   const { home } = to
   if (home === null) return yield* away
   const { body, path } = request
@@ -174,7 +174,7 @@ const asPeerError = (error: unknown) => {
   if (error instanceof PeerUnreachable) return error
   const status = Schema.is(Schema.Struct({ _tag: Schema.Literal("SegmentInvalid") }))(error) ? 422 : 404
   const detail = error instanceof Error ? error.message : String(error)
-  return new PeerRefused({ nodeId: homeId, status, code: "refused", detail })
+  return new PeerRefused({ nodeId: homeId, theirStatus: status, theirCode: "refused", reason: detail })
 }
 
 const peersOf = (to: Line, from: Side, other: Side) =>

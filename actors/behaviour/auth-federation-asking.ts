@@ -143,7 +143,12 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
     const given = yield* exchange(link, answer.nodeId, words, PeerTokenAnswer)
     if (!(yield* options.isToken(given.token, answer))) {
       const detail = "The token is not one of this node for us"
-      return yield* new PeerRefused({ nodeId: answer.nodeId, status: 200, code: "bad_answer", detail })
+      return yield* new PeerRefused({
+        nodeId: answer.nodeId,
+        theirStatus: 200,
+        theirCode: "bad_answer",
+        reason: detail,
+      })
     }
     yield* options.keep({
       other: { ...answer, address: one.address },
@@ -185,10 +190,10 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
         if (!isOpen(one)) return
         interval = yield* poll(one, interval).pipe(
           Effect.catch((error: PeerUnreachable | PeerRefused | DependencyUnavailable) => {
-            if (error._tag === "PeerRefused" && error.status === 429) {
+            if (error._tag === "PeerRefused" && error.theirStatus === 429) {
               return Effect.succeed(Math.min(longestInterval, interval + 5))
             }
-            if (error._tag === "PeerRefused" && error.status < 500) {
+            if (error._tag === "PeerRefused" && error.theirStatus < 500) {
               return Effect.as(end(one, "denied", error.message), interval)
             }
             // It may come back; the request ends by itself if it does not.

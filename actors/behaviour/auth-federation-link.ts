@@ -27,7 +27,7 @@ export interface Words {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export const away = (nodeId: NodeId) => ({ detail }: LinkFailed) => new PeerUnreachable({ nodeId, detail })
+export const away = (nodeId: NodeId) => ({ detail }: LinkFailed) => new PeerUnreachable({ nodeId, reason: detail })
 
 const say = (link: Link, words: Words) =>
   Effect.scoped(Effect.gen(function*() {
@@ -53,12 +53,22 @@ export const exchange = Effect.fnUntraced(
     if (status >= 300) {
       const said = yield* Effect.orElseSucceed(decodeProblem(text), (): typeof Problem.Type => ({}))
       const { code = "unknown", detail = `it answered ${status}` } = said
-      return yield* new PeerRefused({ nodeId, status, code: code.slice(0, 128), detail: detail.slice(0, 1000) })
+      return yield* new PeerRefused({
+        nodeId,
+        theirStatus: status,
+        theirCode: code.slice(0, 128),
+        reason: detail.slice(0, 1000),
+      })
     }
     return yield* decodeJson(text).pipe(
       Effect.flatMap(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))),
       Effect.mapError(() =>
-        new PeerRefused({ nodeId, status, code: "bad_answer", detail: "Its answer is not what was asked for" })
+        new PeerRefused({
+          nodeId,
+          theirStatus: status,
+          theirCode: "bad_answer",
+          reason: "Its answer is not what was asked for",
+        })
       ),
     )
   },

@@ -28,14 +28,19 @@ const only = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<st
 
 /** The node is not one of ours any more: its footage cannot be had. */
 const strange = ({ nodeId }: { readonly nodeId: string }) =>
-  Effect.fail(new PeerUnreachable({ nodeId, detail: "it is not paired with this node any more" }))
+  Effect.fail(new PeerUnreachable({ nodeId, reason: "it is not paired with this node any more" }))
 
 const textOf = (nodeId: NodeId, { body }: PeerAnswer) =>
   Stream.runFoldEffect(body, () => ({ bytes: 0, parts: [] as Array<Uint8Array> }), (sum, part) => {
     const bytes = sum.bytes + part.length
     if (bytes > mostPlaylistBytes) {
       return Effect.fail(
-        new PeerRefused({ nodeId, status: 200, code: "bad_answer", detail: "its playlist is larger than 16 MiB" }),
+        new PeerRefused({
+          nodeId,
+          theirStatus: 200,
+          theirCode: "bad_answer",
+          reason: "its playlist is larger than 16 MiB",
+        }),
       )
     }
     sum.parts.push(part)
@@ -66,7 +71,7 @@ export const makeHolders = Effect.gen(function*() {
           text)),
     ).pipe(
       Effect.catchTag("PeerRefused", (error) =>
-        error.code === "footage_not_found" ? Effect.succeed(null) : Effect.fail(error)),
+        error.theirCode === "footage_not_found" ? Effect.succeed(null) : Effect.fail(error)),
       Effect.catchTag("NodeNotFound", strange),
     )
 
@@ -100,7 +105,7 @@ export const makeHolders = Effect.gen(function*() {
           Effect.catchTag(
             "PeerRefused",
             (error): Effect.Effect<never, PeerRefused | ReplayFileNotFound> =>
-              Effect.fail(error.status === 404 ? new ReplayFileNotFound({ filename }) : error),
+              Effect.fail(error.theirStatus === 404 ? new ReplayFileNotFound({ filename }) : error),
           ),
         )
         return { ...answer, headers: only(answer.headers, toldHeaders) } satisfies RelayedMedia

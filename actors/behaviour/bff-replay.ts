@@ -88,7 +88,12 @@ const endOf = (end: EpochMs | undefined) => end === undefined ? {} : { end }
 
 /** A text of another node that is no playlist. */
 const unusable = (holder: NodeId) => ({ reason }: NoPlaylist) =>
-  new PeerRefused({ nodeId: holder, status: 200, code: "bad_answer", detail: `its playlist cannot be used: ${reason}` })
+  new PeerRefused({
+    nodeId: holder,
+    theirStatus: 200,
+    theirCode: "bad_answer",
+    reason: `its playlist cannot be used: ${reason}`,
+  })
 
 export const makeReplay = Effect.gen(function*() {
   const [tokens, resources, identity] = yield* Effect.all([AccessTokens, Resources, NodeIdentity])

@@ -72,9 +72,9 @@ export const makeSources = Effect.gen(function*() {
       }),
       Effect.catchTag(
         "PeerRefused",
-        (error) => Effect.succeed(error.status === 404 ? silent("nothing", "") : silent("refused", error.detail)),
+        (error) => Effect.succeed(error.theirStatus === 404 ? silent("nothing", "") : silent("refused", error.reason)),
       ),
-      Effect.catchTag("PeerUnreachable", (error) => Effect.succeed(silent("unreachable", error.detail))),
+      Effect.catchTag("PeerUnreachable", (error) => Effect.succeed(silent("unreachable", error.reason))),
       Effect.catchTag("NodeNotFound", () => Effect.succeed(silent("nothing", ""))),
     )
   }

@@ -51,14 +51,14 @@ const Problem = Schema.fromJsonString(
 const decodeProblem = Schema.decodeUnknownEffect(Problem)
 const decodeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Json))
 
-const unreachable = (nodeId: NodeId) => ({ detail }: LinkFailed) => new PeerUnreachable({ nodeId, detail })
+const unreachable = (nodeId: NodeId) => ({ detail }: LinkFailed) => new PeerUnreachable({ nodeId, reason: detail })
 
 /** What an answer of 300 or above says. */
 const refusalOf = Effect.fnUntraced(function*(nodeId: NodeId, { body, status }: LinkAnswer) {
   const text = yield* bytesOf(body, largestProblem).pipe(Effect.orElseSucceed(() => Buffer.alloc(0)))
   const said = yield* decodeProblem(text.toString("utf8")).pipe(Effect.orElseSucceed((): typeof Problem.Type => ({})))
   const { code = "unknown", detail = `it answered ${status}` } = said
-  return new PeerRefused({ nodeId, status, code: code.slice(0, 128), detail: detail.slice(0, 1000) })
+  return new PeerRefused({ nodeId, theirStatus: status, theirCode: code.slice(0, 128), reason: detail.slice(0, 1000) })
 })
 
 const bodyOf = ({ body }: PeerRequest): Pick<LinkRequest, "body" | "headers"> => {
@@ -170,7 +170,7 @@ const make = Effect.gen(function*() {
         const first = yield* attempt(peer, line, request)
         if (first.status !== 401) return first
         const refusal = yield* refusalOf(nodeId, first)
-        return refusal.code === "use_dpop_nonce" ? yield* attempt(peer, line, request) : yield* refusal
+        return refusal.theirCode === "use_dpop_nonce" ? yield* attempt(peer, line, request) : yield* refusal
       })
       const answer = yield* asked.pipe(
         Effect.catchTag("LinkFailed", (error) => Effect.fail(unreachable(nodeId)(error))),
@@ -189,12 +189,20 @@ const make = Effect.gen(function*() {
     call: (nodeId, request, schema) =>
       Effect.scoped(Effect.gen(function*() {
         const { body, status } = yield* send(nodeId, request)
-        const bytes = yield* bytesOf(Stream.mapError(body, ({ detail }) => new LinkFailed({ detail })), largestJson)
+        const bytes = yield* bytesOf(
+          Stream.mapError(body, ({ reason }) => new LinkFailed({ detail: reason })),
+          largestJson,
+        )
           .pipe(Effect.mapError(unreachable(nodeId)))
         return yield* decodeJson(bytes.toString("utf8")).pipe(
           Effect.flatMap(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))),
           Effect.mapError(() =>
-            new PeerRefused({ nodeId, status, code: "bad_answer", detail: "Its answer is not what was asked for" })
+            new PeerRefused({
+              nodeId,
+              theirStatus: status,
+              theirCode: "bad_answer",
+              reason: "Its answer is not what was asked for",
+            })
           ),
         )
       })),

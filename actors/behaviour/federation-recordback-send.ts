@@ -189,7 +189,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       claims.state === answer.state
     if (!holds) {
       const detail = "the receipt of a segment does not hold"
-      return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "bad_receipt", detail })
+      return yield* new PeerRefused({ nodeId: peer.nodeId, theirStatus: 200, theirCode: "bad_receipt", reason: detail })
     }
     yield* store.settle(job.id, one.row, "home", answer.receipt)
     if (answer.state === "stored") meterOf(job.id).add(one.row.bytes, yield* Clock.currentTimeMillis)
@@ -272,8 +272,8 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       }, SegmentsTaken))
       if (Result.isFailure(sent)) {
         const { failure } = sent
-        if (failure._tag !== "PeerRefused" || failure.status !== 422) return yield* failure
-        yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.detail })
+        if (failure._tag !== "PeerRefused" || failure.theirStatus !== 422) return yield* failure
+        yield* Effect.logWarning("A segment did not arrive as it was promised", { reason: failure.reason })
         return yield* damaged(job, one)
       }
       for (const answer of sent.success.segments) {
@@ -302,7 +302,12 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       const key = yield* checkedTransferKey(told, homeNodeId, peer.signingKey)
       const detail = "its transfer key is not signed by it"
       if (key === null) {
-        return yield* new PeerRefused({ nodeId: homeNodeId, status: 200, code: "bad_transfer_key", detail })
+        return yield* new PeerRefused({
+          nodeId: homeNodeId,
+          theirStatus: 200,
+          theirCode: "bad_transfer_key",
+          reason: detail,
+        })
       }
       const { keyId, publicKey } = key
       return { keyId, publicKey, clock, atMs } satisfies SendKey
@@ -343,7 +348,12 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
         yield* heard(job, peer, one, answer)
       }
       if (wanted.length + settled === 0) {
-        return yield* new PeerRefused({ nodeId: peer.nodeId, status: 200, code: "nothing_moved", detail: refusal })
+        return yield* new PeerRefused({
+          nodeId: peer.nodeId,
+          theirStatus: 200,
+          theirCode: "nothing_moved",
+          reason: refusal,
+        })
       }
       const session = { id: opened.sessionId, dataKey }
       yield* Effect.forEach(wanted, (one) => push(job, peer, session, one, all), { concurrency: atOnce, discard: true })

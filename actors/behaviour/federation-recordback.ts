@@ -123,8 +123,9 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       if (Schema.is(Schema.Struct({ _tag: Schema.Literal("DependencyUnavailable") }))(error)) {
         return Effect.andThen(Effect.sleep(databasePause), Effect.suspend(() => outcome(job, next)))
       }
-      const refused = Schema.is(Schema.Struct({ _tag: Schema.Literal("PeerRefused"), status: Schema.Int }))(error) &&
-        error.status !== 503 && error.status !== 429
+      const refused =
+        Schema.is(Schema.Struct({ _tag: Schema.Literal("PeerRefused"), theirStatus: Schema.Int }))(error) &&
+        error.theirStatus !== 503 && error.theirStatus !== 429
       if (error instanceof Error) return Effect.succeed(failed(error.message, refused))
       return Cause.hasInterruptsOnly(cause) ?
         Effect.interrupt :

@@ -17,7 +17,7 @@ const send = ({ body, headers, status }: RelayedMedia) => HttpServerResponse.str
 
 /** A range beyond the end is the player's own affair, and is told as the node told it. */
 const unsatisfied = (error: PeerRefused) =>
-  error.status === 416 ? Effect.succeed(HttpServerResponse.empty({ status: 416 })) : Effect.fail(error)
+  error.theirStatus === 416 ? Effect.succeed(HttpServerResponse.empty({ status: 416 })) : Effect.fail(error)
 
 export const FederationRelayHandlers = HttpApiBuilder.group(
   nightjar.add(FederationRelayGroup),
