@@ -17,6 +17,7 @@ import { NotificationsPage } from "./pages/notifications.tsx"
 import { PlayerPage } from "./pages/player.tsx"
 import { ProfilePage } from "./pages/profile.tsx"
 import { RecordingsPage } from "./pages/recordings.tsx"
+import { ReroutesPage } from "./pages/reroutes.tsx"
 import { RolesPage } from "./pages/roles.tsx"
 import { RulesPage } from "./pages/rules.tsx"
 import { SecurityPage } from "./pages/security.tsx"
@@ -27,6 +28,7 @@ import { Help } from "./parts/help.tsx"
 import { Icon } from "./parts/icons.tsx"
 import { Navigation } from "./parts/navigation.tsx"
 import { Empty } from "./parts/notes.tsx"
+import { RerouteBadge } from "./parts/reroute-badge.tsx"
 import { placeOf, places } from "./places.ts"
 import { type Route, useRoute } from "./route.ts"
 import { useSession } from "./session.tsx"
@@ -95,6 +97,7 @@ const Page = ({ route }: { readonly route: Route }) => {
   if (route.page === "audit") return <AuditPage />
   if (route.page === "licence") return <LicencePage />
   if (route.page === "nodes") return <NodesPage />
+  if (route.page === "reroutes") return <ReroutesPage />
   if (route.page === "system") return <SystemPage />
   if (route.page === "play" && token !== null) {
     return <PlayerPage key={token} token={token} at={Number(route.query.get("t")) || null} />
@@ -189,6 +192,7 @@ export const App = () => {
         <div className="brand">
           <img src="/nightjar.svg" alt="" width="28" height="28" />
           Nightjar
+          <RerouteBadge />
           <Bell />
         </div>
         <Navigation now={page} />

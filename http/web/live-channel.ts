@@ -21,6 +21,14 @@ export interface Listener {
   readonly onReset: () => void
 }
 
+/** What a channel is for; all that the caller may see from now on, if nothing is said. */
+export interface Wanted {
+  /** `failover.*` for all that begin so. */
+  readonly types?: ReadonlyArray<string>
+  /** First what is kept of before, the oldest first. */
+  readonly fromEarliest?: boolean
+}
+
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(StreamMessage))
 
 const firstDelay = 1000
@@ -36,8 +44,9 @@ const final: ReadonlyArray<number> = [streamClose.forbidden.code, streamClose.ba
 const address = (): string => `${location.origin.replace(/^http/, "ws")}/notification/api/v1/stream`
 
 /** Opens it; the answer closes it for good. */
-export const openChannel = (listener: Listener): () => void => {
-  let cursor: string | null = null
+export const openChannel = (listener: Listener, wanted: Wanted = {}): () => void => {
+  const types = wanted.types === undefined ? {} : { types: wanted.types }
+  let cursor: string | null = wanted.fromEarliest === true ? "earliest" : null
   let delay = firstDelay
   let socket: WebSocket | null = null
   let timer = 0
@@ -84,7 +93,7 @@ export const openChannel = (listener: Listener): () => void => {
     socket = opened
     opened.addEventListener("open", () => {
       sent = token
-      send({ kind: "hello", token, ...(cursor === null ? {} : { lastEventId: cursor }) })
+      send({ kind: "hello", token, ...types, ...(cursor === null ? {} : { lastEventId: cursor }) })
       heard()
     })
     opened.addEventListener("message", ({ data }) => onMessage(data))

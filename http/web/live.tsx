@@ -20,6 +20,8 @@ interface Live {
   readonly unread: { readonly count: number; readonly more: boolean } | null
   /** Grows with each event that came: what lists them is asked for anew. */
   readonly turn: number
+  /** As `turn`, of what concerns other nodes. */
+  readonly nodesTurn: number
   /** After something was read or deleted. */
   readonly changed: () => void
 }
@@ -96,6 +98,7 @@ export const LiveGate = ({ children }: { readonly children: ReactNode }) => {
   const allowed = may("notification:read")
   const [state, setState] = useState<ChannelState>("connecting")
   const [turn, setTurn] = useState(0)
+  const [nodesTurn, setNodesTurn] = useState(0)
   const { add, popups, remove } = usePopups()
   const changed = useCallback(() => setTurn((n) => n + 1), [])
   const before = useRef<ChannelState>("connecting")
@@ -113,12 +116,13 @@ export const LiveGate = ({ children }: { readonly children: ReactNode }) => {
       onEvent: (event) => {
         add(event)
         changed()
+        if (/^(failover|federation)\./.test(event.type)) setNodesTurn((n) => n + 1)
       },
     })
   }, [allowed, add, changed])
 
   const unread = useUnread(turn, allowed)
-  const live = useMemo(() => ({ state, unread, turn, changed }), [state, unread, turn, changed])
+  const live = useMemo(() => ({ state, unread, turn, nodesTurn, changed }), [state, unread, turn, nodesTurn, changed])
   return (
     <LiveContext.Provider value={live}>
       {children}

@@ -4,6 +4,7 @@ import "./style.css"
 import "./style-manage.css"
 import "./style-wall.css"
 import "./style-camera.css"
+import "./style-reroute.css"
 
 const root = createRoot(document.getElementById("root")!)
 

@@ -17,6 +17,7 @@ export interface Place {
     | "audit"
     | "licence"
     | "nodes"
+    | "reroutes"
     | "system"
   readonly name: string
   readonly group: "watch" | "manage"
@@ -34,6 +35,7 @@ export const places: ReadonlyArray<Place> = [
   { id: "audit", name: "Audit log", group: "manage", needs: ["audit:read"] },
   { id: "licence", name: "Licence", group: "manage", needs: ["license:read"] },
   { id: "nodes", name: "Nodes", group: "manage", needs: ["federation:read"] },
+  { id: "reroutes", name: "Failover", group: "manage", needs: ["federation:read"] },
   { id: "system", name: "System", group: "manage", needs: ["system:read"] },
 ]
 

@@ -5,6 +5,7 @@ const paths = {
   cameras: "M3 7h11a2 2 0 0 1 2 2v6a2 2 0 0 1-2 2H3zM16 11l5-3v8l-5-3",
   recordings: "M3 5h18v14H3zM3 15h18M7 5v14M17 5v14",
   nodes: "M9 3h6v5H9zM3 16h6v5H3zM15 16h6v5h-6zM12 8v4M6 16v-4h12v4",
+  reroutes: "M3 18h4c5 0 5-12 10-12h4M18 3l3 3-3 3M3 6h4c1.800 0 3 1.400 4 3M13 15c1 1.600 2.200 3 4 3h4M18 15l3 3-3 3",
   system: "M4 4h16v7H4zM4 13h16v7H4zM8 7.5h.01M8 16.5h.01",
   dark: "M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5Z",
   light:

@@ -1,0 +1,50 @@
+/** What the page of failover asks of the node. */
+import { etag } from "#http/contract/conventions.ts"
+import type {
+  EffectiveFailoverSettings,
+  FailoverSettingsUpdate,
+  Guardian,
+  ProtectionCreate,
+  ProtectionView,
+} from "#schema/federation-failover.ts"
+import type { RecordBackJob } from "#schema/federation-recordback.ts"
+import { call } from "./api.ts"
+
+/** Older ones are read by other programs. */
+const newest = { limit: 50 }
+
+export const failoverStatus = () => call((api) => api.federationFailover.failoverStatus())
+export const listProtections = async () => (await call((api) => api.federationFailover.protections())).items
+export const listGuardians = async () => (await call((api) => api.federationFailover.guardian())).items
+/** The newest fifty. */
+export const listReroutes = async () => (await call((api) => api.federationFailover.reroutes({ query: newest }))).items
+/** The newest fifty. */
+export const listRecordBacks = async () =>
+  (await call((api) => api.federationRecordback.listJobs({ query: newest }))).items
+
+export const protect = (payload: ProtectionCreate) =>
+  call((api) => api.federationFailover.protect({ headers: {}, payload }))
+export const grantGuardian = ({ nodeId }: Guardian, granted: boolean) =>
+  call((api) => api.federationFailover.grantGuardian({ params: { nodeId }, payload: { granted } }))
+export const takeOver = ({ id }: ProtectionView, homeIsOff: boolean) =>
+  call((api) => api.federationFailover.takeover({ params: { id }, headers: {}, payload: { homeIsOff } }))
+export const failBack = ({ id }: ProtectionView) =>
+  call((api) => api.federationFailover.failback({ params: { id }, headers: {} }))
+export const holdDrill = ({ id }: ProtectionView) =>
+  call((api) => api.federationFailover.drill({ params: { id }, headers: {} }))
+export const refreshSnapshot = ({ id }: ProtectionView) =>
+  call((api) => api.federationFailover.snapshot({ params: { id }, headers: {} }))
+export const release = ({ id }: ProtectionView) => call((api) => api.federationFailover.release({ params: { id } }))
+
+export const steer = ({ id }: RecordBackJob, verb: "pause" | "resume" | "retry") =>
+  call((api) => {
+    const params = { params: { id } }
+    if (verb === "pause") return api.federationRecordback.pauseJob(params)
+    return verb === "resume" ? api.federationRecordback.resumeJob(params) : api.federationRecordback.retryJob(params)
+  })
+
+export const failoverSettings = async () => (await call((api) => api.federationFailover.failoverSettings())).body
+export const updateFailoverSettings = async ({ version }: EffectiveFailoverSettings, payload: FailoverSettingsUpdate) =>
+  (await call((api) =>
+    api.federationFailover.updateFailoverSettings({ headers: { "if-match": etag(version) }, payload })
+  )).body
