@@ -20,6 +20,7 @@ const packages = [
   "gstreamer1.0-plugins-ugly",
   "gstreamer1.0-rtsp",
   "gstreamer1.0-tools",
+  "iproute2",
   "libgstrtspserver-1.0-0",
   "procps",
   "python3-gi",

@@ -230,8 +230,11 @@ describe.skipIf(withoutChromium)(`the dashboard${withoutChromium && ` (skipped: 
     await page.getByRole("button", { name: "1 min", exact: true }).click()
     const drawn = timeline().locator(".gap").last()
     await drawn.waitFor()
-    await drawn.hover({ force: true })
-    await timeline().getByText(/camera offline, .* missing/).waitFor()
+    // A timeline that grows is drawn anew under the pointer.
+    await eventually("what is missing there, in words", async () => {
+      await drawn.hover({ force: true, timeout: 2_000 })
+      return await timeline().getByText(/camera offline, .* missing/).isVisible() || null
+    }, 30)
     await moves(video())
     assert.deepStrictEqual(await faultsOf(page), [])
   })
