@@ -35,9 +35,11 @@ const wellMade = async (page: Page): Promise<void> => {
 /** Little room and little time are enough for one simulated camera. */
 const settled = async (page: Page): Promise<void> => {
   const settings = page.getByRole("region", { name: "Settings of this node" })
-  await settings.getByLabel("A drill lasts, ms").fill("4000")
-  await settings.getByLabel("Outage, h").fill("1")
+  await settings.getByRole("spinbutton", { name: "A drill lasts, ms" }).fill("4000")
+  await settings.getByRole("spinbutton", { name: "Outage, h" }).fill("1")
   await settings.getByRole("button", { name: "Save" }).click()
+  await settings.getByText("Saved.", { exact: true }).waitFor()
+  assert.strictEqual(await settings.getByRole("spinbutton", { name: "Outage, h" }).inputValue(), "1")
   await settings.getByRole("button", { name: "Default for A drill lasts, ms" }).waitFor()
 }
 
@@ -61,6 +63,12 @@ const guarding = async (here: Page, there: Page): Promise<void> => {
   await protection.getByText("protected", { exact: true }).waitFor()
   await protection.getByText("Second session of each camera (1): all opened").waitFor()
   await there.getByRole("img", { name: "beta guards alpha: protected" }).waitFor()
+
+  await there.getByRole("main").getByRole("button", { name: "Take over", exact: true }).click()
+  assert.isFalse(await there.getByRole("dialog").getByLabel("The home node is off").isChecked())
+  await wellMade(there)
+  await there.keyboard.press("Escape")
+  await there.getByRole("dialog").waitFor({ state: "hidden" })
 
   await confirmed(there, "Drill", "Hold the drill")
   await there.getByRole("link", { name: "Failover: this node serves alpha" }).waitFor()

@@ -143,7 +143,7 @@ export const Overview = ({ deadMs, pulse, ...props }: Props & { readonly pulse: 
   <section className="panel stack" aria-labelledby="who">
     <h2 id="who">Who guards whom</h2>
     <ReroutePicture {...props} />
-    <details>
+    <details open>
       <summary>Silence of each node since this page was opened</summary>
       <ul className="plain-list pulse-list small">
         {props.nodes.filter(({ nodeId }) => pulse.has(nodeId)).map(({ name, nodeId }) => (

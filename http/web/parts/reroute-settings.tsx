@@ -145,28 +145,25 @@ const Window = (editing: Editing) => {
 const ownOf = ({ settings, sources }: EffectiveFailoverSettings): FailoverSettingsUpdate =>
   Object.fromEntries(Object.entries(settings).filter(([name]) => sources[name] === "set"))
 
-const SettingsForm = ({ known, onSaved }: {
+const SettingsForm = ({ known, onSaved, saved }: {
   readonly known: EffectiveFailoverSettings
-  readonly onSaved: () => void
+  /** What is shown is what was saved last. */
+  readonly saved: boolean
+  readonly onSaved: (saved: boolean) => void
 }) => {
   const allowed = useSession().may("federation:write")
   const [own, setOwn] = useState(() => ownOf(known))
-  const [saved, setSaved] = useState(false)
   const action = useAction()
   const set = (change: FailoverSettingsUpdate) => {
-    setSaved(false)
+    onSaved(false)
     setOwn((old) => ({ ...old, ...change }))
   }
   const unset = (name: Name) => {
-    setSaved(false)
+    onSaved(false)
     setOwn((old) => Object.fromEntries(Object.entries(old).filter(([one]) => one !== name)))
   }
   const editing = { own, set, unset }
-  const save = () =>
-    action.run(() => updateFailoverSettings(known, own), () => {
-      setSaved(true)
-      onSaved()
-    })
+  const save = () => action.run(() => updateFailoverSettings(known, own), () => onSaved(true))
   return (
     <Form
       action={action}
@@ -200,6 +197,11 @@ const SettingsForm = ({ known, onSaved }: {
 
 export const RerouteSettings = () => {
   const settings = useQuery("failover-settings", failoverSettings, 0)
+  const [saved, setSaved] = useState(false)
+  const onSaved = (now: boolean) => {
+    setSaved(now)
+    if (now) settings.refresh()
+  }
   return (
     <section className="panel" aria-labelledby="settings">
       <div className="title">
@@ -208,7 +210,7 @@ export const RerouteSettings = () => {
       <Problem error={settings.error} />
       {settings.data === null && settings.error === null && <Loading lines={4} />}
       {settings.data !== null && (
-        <SettingsForm key={settings.data.version} known={settings.data} onSaved={settings.refresh} />
+        <SettingsForm key={settings.data.version} known={settings.data} saved={saved} onSaved={onSaved} />
       )}
     </section>
   )
