@@ -103,12 +103,16 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
     return left
   })
 
-  /** Until nothing is left under a key of before, and none of this node's is kept. */
+  /** Answers whether something is wanted before the time is over. */
+  const wantedWithin = (time: Duration.Input) =>
+    Effect.raceFirst(Effect.as(wanted.await, true), Effect.as(Effect.sleep(time), false))
+
+  /** Until nothing is left under a key of before, and none of this node's is kept; a change meanwhile begins it anew. */
   const work = Effect.gen(function*() {
     const ids = yield* outdated
     if (ids.shared.length === 0) return
     yield* pass(ids)
-    yield* Effect.sleep(settle)
+    if (yield* wantedWithin(settle)) return
     if ((yield* pass(ids)) > 0 || ids.own.length === 0) return
     yield* keys.retire(ids.own)
     yield* Effect.logInfo(`Every secret is sealed under the new master key; ${ids.own.join(", ")} retired`)
@@ -123,7 +127,7 @@ const make = Effect.fnUntraced(function*({ files, settle = defaultSettle }: Rene
         return Effect.logWarning("Sealing secrets anew must wait", cause)
       })
       if ((yield* keys.ids).older.length > 0) {
-        yield* Effect.sleep(again)
+        yield* wantedWithin(again)
         yield* wanted.open
       }
     }
