@@ -148,8 +148,11 @@ it.live(
         )
         assert.deepStrictEqual(seen.errors, [])
         assert.isAtLeast(seen.decoded, 120)
-        assert.isAbove(relay.lost, 0)
-        assert.deepStrictEqual(gapsIn(seen.frames), [])
+        // What is lost on the way is sent again. A browser that a busy machine held up for long gives up waiting, says so (PLI), and goes
+        // on at a key picture: once at most, of all that was lost.
+        assert.isAbove(relay.lost, 3)
+        const skipped = gapsIn(seen.frames)
+        assert.isAtMost(skipped.length, Math.min(seen.plis, 1), skipped.join())
         // Where UDP does not pass, by TCP.
         const byTcp = yield* Effect.promise(() =>
           withChromium(async (open) => {
