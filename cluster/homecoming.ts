@@ -7,12 +7,13 @@
  *    serve was heard for `reclaimMs`.
  * 2. Only a guardian that was granted may give back, and no number may be missing between the home node's epoch and what it is
  *    asked to serve with.
- * 3. A node that was replaced by new hardware knows no number; until it served once it believes its guardians and voters.
+ * 3. A node that was replaced by new hardware knows no number. It believes its guardians and voters, until it changed its number
+ *    after every guardian was heard: one that was away may have had a later turn than all that was told before.
  * 4. What is asked twice is answered twice alike: a guardian whose turn is behind the home node's epoch is told that epoch.
  */
 import { NodeId } from "#schema/common.ts"
 import { type RerouteStatus, Turn } from "#schema/federation-protection.ts"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { lastRun, unite } from "./turns.ts"
 
 /** Kept on disk. */
@@ -30,8 +31,10 @@ export const Homecoming = Schema.Struct({
   /** When a guardian that serves was last heard; the start of this process, if none was. */
   servedAtMs: Schema.Finite,
   raising: Schema.NullOr(Schema.Int),
-  /** It never changed its number: it is new, or was replaced. */
+  /** Its number was not settled yet: it is new, or was replaced. */
   fresh: Schema.Boolean,
+  /** While it is fresh: guardians that told what they know. */
+  heard: Schema.Array(NodeId).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
   /** While it is fresh: what others say was in force before the turns they tell of. */
   behind: Schema.Int,
 })
@@ -84,6 +87,7 @@ export const homecoming = (self: NodeId, epoch: number, nowMs: number): Homecomi
   servedAtMs: nowMs,
   raising: null,
   fresh: true,
+  heard: [],
   behind: 0,
 })
 
@@ -91,10 +95,23 @@ const last = (state: Homecoming): number => state.turns.at(-1)?.epoch ?? 0
 /** A guardian took a turn that has not come back. */
 export const isRerouted = (state: Homecoming): boolean => last(state) > state.epoch
 
-const believe = (state: Homecoming, inForce: number, turns: ReadonlyArray<Turn>): Homecoming => {
+const believe = (state: Homecoming, from: NodeId | null, inForce: number, turns: ReadonlyArray<Turn>): Homecoming => {
   if (!state.fresh) return state
   const before = (lastRun(turns)[0]?.epoch ?? inForce + 1) - 1
-  return { ...state, behind: Math.max(state.behind, before) }
+  const heard = from === null || state.heard.includes(from) ? state.heard : [...state.heard, from]
+  return { ...state, heard, behind: Math.max(state.behind, before) }
+}
+
+/** Nobody can tell of a later turn any more. */
+const isSettled = ({ behind, guardians, heard }: Homecoming, epoch: number): boolean =>
+  epoch >= behind && guardians.length > 0 && guardians.every((one) => heard.includes(one))
+
+const raised = (state: Homecoming, told: number): Homecoming => {
+  const epoch = Math.max(state.epoch, told)
+  const turns = unite(state.turns, [], epoch)
+  return state.fresh && !isSettled(state, epoch) ?
+    { ...state, raising: null, epoch, turns } :
+    { ...state, raising: null, epoch, turns, fresh: false, heard: [], behind: 0 }
 }
 
 const learnt = (state: Homecoming, told: ReadonlyArray<Turn>): Homecoming => {
@@ -112,7 +129,7 @@ const giveBack = (
     return { state: before, commands: [{ type: "refuse", to: from, code: "not_granted", inForce: before.epoch }] }
   }
   if (epoch <= before.epoch) return { state: before, commands: [{ type: "agree", to: from, epoch: before.epoch }] }
-  const state = { ...learnt(believe(before, epoch - 1, turns), turns), servedAtMs: nowMs }
+  const state = { ...learnt(believe(before, from, epoch - 1, turns), turns), servedAtMs: nowMs }
   const taken = new Set(state.turns.map((turn) => turn.epoch))
   for (let number = Math.max(state.epoch, state.behind) + 1; number < epoch; number++) {
     if (!taken.has(number)) {
@@ -134,20 +151,16 @@ const absorb = (state: Homecoming, event: HomecomingEvent, settings: HomecomingS
       return { ...state, guardians: event.guardians }
     case "answered": {
       if (event.status.homeNodeId !== state.self || !state.guardians.includes(event.status.nodeId)) return state
-      const next = learnt(believe(state, event.status.epoch, event.status.turns), event.status.turns)
+      const next = learnt(
+        believe(state, event.status.nodeId, event.status.epoch, event.status.turns),
+        event.status.turns,
+      )
       return event.status.phase === "none" ? next : { ...next, servedAtMs: nowMs }
     }
     case "leaseDenied":
-      return learnt(believe(state, event.inForce, event.turns), event.turns)
+      return learnt(believe(state, null, event.inForce, event.turns), event.turns)
     case "raised":
-      return {
-        ...state,
-        raising: null,
-        fresh: false,
-        behind: 0,
-        epoch: Math.max(state.epoch, event.epoch),
-        turns: unite(state.turns, [], Math.max(state.epoch, event.epoch)),
-      }
+      return raised(state, event.epoch)
     case "raiseFailed":
       return { ...state, raising: null, servedAtMs: nowMs }
     default:

@@ -237,6 +237,20 @@ describe("home node", () => {
     assert.deepInclude(homeStep(replaced, long, defaultHomecoming, 5).commands, { type: "agree", to: first, epoch: 5 })
   })
 
+  it("goes on to learn its number until every guardian was heard, as a voter may tell of one long ago", () => {
+    const replaced = { ...guarded, fresh: true }
+    const old = homeStep(replaced, { type: "leaseDenied", inForce: 3, turns: [] }, defaultHomecoming, 5).state
+    const raised = homeStep(old, { type: "raised", epoch: 4 }, defaultHomecoming, 6).state
+    const back = { type: "giveBack", from: first, epoch: 7, turns: [turn(6)] } as const
+    const given = homeStep(raised, back, defaultHomecoming, 7)
+    assert.deepInclude(given.commands, { type: "agree", to: first, epoch: 7 })
+    const none = { nodeId: second, homeNodeId: home, phase: "none", epoch: 6, control: false, turns: [] } as const
+    const heard = homeStep(given.state, { type: "answered", status: none }, defaultHomecoming, 8).state
+    const settled = homeStep(heard, { type: "raised", epoch: 7 }, defaultHomecoming, 9).state
+    const skipped = homeStep(settled, { ...back, epoch: 20, turns: [turn(19)] }, defaultHomecoming, 10)
+    assert.deepInclude(skipped.commands, { type: "refuse", to: first, code: "epoch_skipped", inForce: 7 })
+  })
+
   it("takes its slot back by itself from a guardian that is gone", () => {
     let { state } = homeStep(guarded, { type: "leaseDenied", inForce: 2, turns: [turn(2)] }, defaultHomecoming, 100)
     assert.isTrue(isRerouted(state))

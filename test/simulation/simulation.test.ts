@@ -12,6 +12,10 @@ const found: ReadonlyArray<readonly [seed: number, bug: string]> = [
     385,
     "clocks that differ by less than two seconds counted as equal: seconds at the edge of a gap were deleted unsent",
   ],
+  [
+    9447,
+    "a home node on new hardware believed the first voter's old number for good, and refused the guardian that knew better",
+  ],
 ]
 
 const run = (seed: number): void => {
