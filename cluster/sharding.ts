@@ -7,7 +7,7 @@
  */
 import type { KeyNotKept } from "#schema/federation-member.ts"
 import { NodeVault, SharedKeys, Vault } from "#schema/vault.ts"
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Effect, type FileSystem, Layer, Option, Redacted, Stream, SubscriptionRef } from "effect"
 import {
   MessageStorage,

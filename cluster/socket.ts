@@ -12,7 +12,8 @@
  * 4. Both ends set TCP_NODELAY: without it a streamed answer stalls about 88 ms a chunk.
  * 5. At most {@link mostStrangers} connections wait for their key to be looked up.
  */
-import { NodeSocket, NodeSocketServer } from "@effect/platform-node"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Clock, Context, Effect, Layer, Ref, Schema, Stream, SubscriptionRef } from "effect"
 import { Runners } from "effect/cluster"
 import { RpcClient, RpcSerialization } from "effect/rpc"

@@ -9,7 +9,7 @@
  */
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { networkOf } from "#schema/auth-network.ts"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { ByteSize, Duration, Effect, Layer, SubscriptionRef } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"

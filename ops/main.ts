@@ -3,7 +3,8 @@
  * line.
  */
 import "./threads.ts"
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { makeCommands } from "./cli/commands.ts"

@@ -1,5 +1,5 @@
 /** What a camera notices becomes events, once: over a lost subscription, a restart of the camera and one of the node. */
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { adminPassword, type WholeNode, wholeNode } from "./harness/whole-node.ts"

@@ -19,7 +19,7 @@ import {
 } from "#schema/event.ts"
 import { permissionNames, type ResourceKey, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"

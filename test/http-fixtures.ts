@@ -43,7 +43,7 @@ import { UserId } from "#schema/common.ts"
 import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
 import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { type Context, Effect, Layer, Logger, Redacted, Stream } from "effect"
 import { HttpRouter } from "effect/http"
 

@@ -2,7 +2,7 @@
 import type { Auth } from "#actors/protocol/auth.ts"
 import { serverLayer, type ServerOptions } from "#http/server.ts"
 import { InvalidCredentials } from "#schema/auth.ts"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Logger, Scope } from "effect"
 import { HttpServer } from "effect/http"

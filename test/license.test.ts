@@ -18,7 +18,7 @@ import {
   timeSeen,
 } from "#schema/license-state.ts"
 import { HardwareId, LicenseClaims, type LicenseState, licenseStates } from "#schema/license.ts"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Logger, Schema } from "effect"
 import { createHmac, generateKeyPairSync } from "node:crypto"

@@ -1,7 +1,7 @@
 /**
  * The live channel and notifications on a whole node with a PostgreSQL: what a user sees, what he misses, and when he is cut off.
  */
-import { NodeWS } from "@effect/platform-node"
+import * as NodeWS from "@effect/platform-node/NodeWS"
 import { Effect } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,7 +1,7 @@
 /** What is under way when a sign-in ends: a body in the middle is cut off, and its player does not wait for the rest. */
 import { sendMedia } from "#http/handlers/replay-media.ts"
 import type { HlsMedia } from "#media/hls.ts"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Logger, Stream } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"

@@ -121,6 +121,10 @@ describe("the house", () => {
     none(code.filter((path) => text(path).split("\n").length > (path.startsWith("test/") ? 600 : 450)))
   })
 
+  it("names the module it uses of Node's platform: the whole of it brings a Redis client, 15 MB of a node's memory", () => {
+    none(code.filter((path) => imports(path).includes("@effect/platform-node")))
+  })
+
   it("opens every file of the product with what it is for", () => {
     none(
       code.filter((path) => !/^(#!.*\n)?\s*\/\*\*/.test(text(path))).filter((path) =>

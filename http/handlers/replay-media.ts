@@ -6,7 +6,7 @@
  * 2. Media never change under their name, so they may rest in a private cache for ever; playlists are validated every time.
  */
 import type { HlsMedia, HlsPlaylist } from "#media/hls.ts"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Stream } from "effect"
 import { Headers, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { promisify } from "node:util"

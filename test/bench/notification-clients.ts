@@ -1,5 +1,5 @@
 /** The clients of `notification.ts`: WebSocket connections that count what they get, in a process of their own. */
-import { NodeWS } from "@effect/platform-node"
+import * as NodeWS from "@effect/platform-node/NodeWS"
 
 export interface ClientsOrder {
   readonly url: string

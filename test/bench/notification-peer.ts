@@ -1,5 +1,5 @@
 /** The peer of `notification.ts`: what the documentation of `ws` shows under "server broadcast", and nothing else. */
-import { NodeWS } from "@effect/platform-node"
+import * as NodeWS from "@effect/platform-node/NodeWS"
 import type { AddressInfo } from "node:net"
 
 const server = new NodeWS.WebSocketServer({ host: "127.0.0.1", port: 0, backlog: 511 })

@@ -1,6 +1,6 @@
 /** The queue on disk: order, bounds, torn tails, restarts at any byte, disks that refuse. */
 import { makeSpool, type Spool } from "#cluster/spool.ts"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Random } from "effect"
 import {

@@ -2,7 +2,7 @@
 import * as Identity from "#cluster/identity.ts"
 import * as Vaults from "#cluster/vault.ts"
 import { Vault } from "#schema/vault.ts"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { sign, verify } from "node:crypto"

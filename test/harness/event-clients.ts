@@ -6,7 +6,7 @@
  * 1. A client notes an event when it has the whole message, and nothing else; what was on the way when it was cut off counts as
  *    not received.
  */
-import { NodeWS } from "@effect/platform-node"
+import * as NodeWS from "@effect/platform-node/NodeWS"
 import { sleep } from "./node-process.ts"
 
 export interface Message {

@@ -8,7 +8,7 @@ import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import * as Identity from "#cluster/identity.ts"
 import * as Vaults from "#cluster/vault.ts"
 import * as Database from "#ops/database.ts"
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Console, Effect, Layer, Logger, Redacted } from "effect"
 
 const [dataFolder = "", url = ""] = process.argv.slice(2)

@@ -3,7 +3,7 @@
  * takes it up from the disk on the next ones. Prints the state of the recording whenever it changes; ends in order on SIGTERM.
  */
 import { RecorderSupervisor } from "#media/recorder.ts"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect, Stream } from "effect"
 import { cameraAt, nodeOf } from "./capture-node.ts"
 

@@ -19,10 +19,7 @@ const { values } = parseArgs({
 const tiles = Number(values.tiles)
 const seconds = Number(values.seconds)
 const footage = { main: "calm-1920x1080-15.h264", sub: "sub-640x360-10.h264" }
-/**
- * What is kept for viewers has filled by then: packets that can be had again 2.5 s, a group of pictures 2 s, fragments 4 s; the rest is
- * the collector's, which makes room for young objects at first.
- */
+/** What is kept for viewers has filled by then: packets that can be had again 2.5 s, a group of pictures 2 s, fragments 4 s. */
 const fillSeconds = 15
 /** Growth of the least third that is put down to the collector. */
 const flatMiB = 24
