@@ -5,6 +5,6 @@ import { makeReport } from "./harness/report.ts"
 
 it("a guardian records what a killed home node cannot, and the home node gets its cameras back", async () => {
   const report = makeReport(true)
-  await proveFailover(report, { runs: 1, cameras: 2 })
+  await proveFailover(report, { form: "federation", runs: 1, cameras: 2 })
   expect(report.faults).toEqual([])
 }, 240_000)

@@ -1,16 +1,18 @@
 /**
- * A home node that is killed while it records, and its guardian, which has a database of its own: how long footage is missing, and that
- * nothing else is.
+ * A home node that is killed while it records, and its guardian, which has a database of its own or shares the home node's: how long
+ * footage is missing, and that nothing else is.
  *
  * Invariants
  * 1. The cameras number their frames: what is missing is judged by those on both disks, not by what a node says.
  * 2. Everything is asked by HTTP, as an administrator would.
  */
+import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { record, type Recorded, startCameras } from "./cameras.ts"
 import { frameMs } from "./conclude.ts"
+import { startPostgres } from "./event-maker.ts"
 import { listFootage, readFootage, type StoredFrame } from "./footage.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
@@ -18,6 +20,8 @@ import type { Report } from "./report.ts"
 export interface FailoverProofOptions {
   readonly runs: number
   readonly cameras: number
+  /** `federation`: each node has a database of its own, and they are paired; `cluster`: both have one. */
+  readonly form: "federation" | "cluster"
 }
 
 const federation = "/federation/api/v1/federation"
@@ -79,7 +83,7 @@ export const listed = async <A>(node: NodeProcess, where: string): Promise<Reado
   ((await node.call("GET", where)) as Items<A>).items
 
 /** Up with its database, however busy the machine is. */
-const begin = async (node: NodeProcess): Promise<void> => {
+export const begin = async (node: NodeProcess): Promise<void> => {
   node.launch()
   await until("a node that is up", () => node.call("GET", `${failover}/status`), () => true)
 }
@@ -106,6 +110,12 @@ export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ hom
     comparisonCode: asked.comparisonCode,
     grantGuardian: true,
   })
+  return acquainted(home, guard)
+}
+
+/** Each finds the other in its list, online. */
+export const acquainted = async (home: NodeProcess, guard: NodeProcess): Promise<{ homeId: string; guardId: string }> => {
+  const [homeSelf, guardSelf] = [await selfOf(home), await selfOf(guard)]
   for (const [node, other] of [[home, guardSelf], [guard, homeSelf]] as const) {
     await until(
       "the other node in the list",
@@ -114,6 +124,19 @@ export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ hom
     )
   }
   return { homeId: homeSelf.nodeId, guardId: guardSelf.nodeId }
+}
+
+/** What two nodes need to be members of one cluster: a database of theirs, and a secret that makes each a member of it. */
+export const clusterOf = async (folder: string) => {
+  const postgres = await startPostgres(path.join(folder, "postgres"))
+  return {
+    end: postgres.end,
+    settings: {
+      NIGHTJAR_DATABASE_URL: postgres.url,
+      NIGHTJAR_ADMIN_PASSWORD: "correct horse battery",
+      NIGHTJAR_CLUSTER_SECRET: randomBytes(32).toString("base64"),
+    },
+  }
 }
 
 export const protectionOf = async (guard: NodeProcess, id: string): Promise<ProtectionTold> =>
@@ -187,14 +210,18 @@ const oneRun = async (
 }
 
 /** `runs` times: the home node is killed, its guardian records, it comes back. */
-export const proveFailover = async (report: Report, { cameras: count, runs }: FailoverProofOptions): Promise<void> => {
+export const proveFailover = async (
+  report: Report,
+  { cameras: count, form, runs }: FailoverProofOptions,
+): Promise<void> => {
   const folder = mkdtempSync(path.join(tmpdir(), "nightjar-failover-"))
   const cameras = await startCameras(count)
-  const home = await makeNode(path.join(folder, "home"), { NIGHTJAR_NODE_NAME: "home" })
-  const guard = await makeNode(path.join(folder, "guard"), { NIGHTJAR_NODE_NAME: "guard" })
+  const cluster = form === "cluster" ? await clusterOf(folder) : null
+  const home = await makeNode(path.join(folder, "home"), { NIGHTJAR_NODE_NAME: "home", ...cluster?.settings })
+  const guard = await makeNode(path.join(folder, "guard"), { NIGHTJAR_NODE_NAME: "guard", ...cluster?.settings })
   try {
     for (const node of [home, guard]) await begin(node)
-    const { homeId } = await pair(home, guard)
+    const { homeId } = await (cluster === null ? pair : acquainted)(home, guard)
     // Only failback is made shorter, and the disk that is kept free smaller: neither is a figure of a takeover.
     await guard.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 3_000, expectedOutageHours: 1 })
     const { id } = (await guard.call("POST", `${failover}/protections`, {
@@ -208,9 +235,9 @@ export const proveFailover = async (report: Report, { cameras: count, runs }: Fa
       recorded.push(await record(home, { name: `camera ${n}`, sourceUrl, username, password }))
     }
     await until(
-      "a snapshot with all cameras",
+      "the configuration of all cameras",
       () => protectionOf(guard, id),
-      ({ snapshot }) => snapshot.recordings === count && !snapshot.stale,
+      ({ need, snapshot }) => need.cameras === count && !snapshot.stale,
     )
     const gaps: Array<{ readonly told: number; readonly seen: number }> = []
     for (let run = 1; run <= runs; run++) {
@@ -225,7 +252,7 @@ export const proveFailover = async (report: Report, { cameras: count, runs }: Fa
     )
   } finally {
     await Promise.allSettled([home.stop(), guard.stop()])
-    await cameras.stop()
+    await Promise.allSettled([cameras.stop(), cluster?.end()])
     rmSync(folder, { recursive: true, force: true })
   }
 }

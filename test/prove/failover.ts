@@ -1,5 +1,6 @@
 /**
- * kill -9 of a home node whose guardian has a database of its own: `npm run prove:failover -- [--runs 20] [--cameras 2]`.
+ * kill -9 of a home node that is guarded: `npm run prove:failover -- [--form federation|cluster] [--runs 20] [--cameras 2]`. In the
+ * form `federation` (if left out) the guardian has a database of its own; in the form `cluster` both are members of one.
  *
  * Default settings but for how soon the cameras go home. The frames that the simulated cameras number tell what is missing.
  */
@@ -8,10 +9,16 @@ import { proveFailover } from "../harness/failover.ts"
 import { prove } from "../harness/report.ts"
 
 const { values } = parseArgs({
-  options: { runs: { type: "string", default: "20" }, cameras: { type: "string", default: "2" } },
+  options: {
+    form: { type: "string", default: "federation" },
+    runs: { type: "string", default: "20" },
+    cameras: { type: "string", default: "2" },
+  },
 })
+const { form } = values
+if (form !== "federation" && form !== "cluster") throw new Error("--form is federation or cluster")
 
 await prove(
   "prove:failover",
-  (report) => proveFailover(report, { runs: Number(values.runs), cameras: Number(values.cameras) }),
+  (report) => proveFailover(report, { form, runs: Number(values.runs), cameras: Number(values.cameras) }),
 )
