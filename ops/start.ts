@@ -79,6 +79,7 @@ import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
 import { FailoverGate } from "#actors/protocol/federation-gate.ts"
+import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { FederatedChannelStore } from "#actors/store/bff-federation.ts"
 import { CameraBundleStore } from "#actors/store/camera-bundle.ts"
@@ -208,6 +209,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.succeed(DeviceDrivers, deviceDrivers),
     Layer.succeed(SourceDrivers, drivers),
     FailoverGate.layer,
+    CaptureHolds.layer,
     FailoverStore.layer,
     CameraBundleStore.layer,
     RecordBundleStore.layer,

@@ -14,6 +14,7 @@ import * as RecordPlans from "#actors/behaviour/record-plan.ts"
 import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { Events } from "#actors/protocol/event.ts"
+import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { HardwareFacts, License, LicenseGate } from "#actors/protocol/license.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -76,7 +77,11 @@ const startNode = Effect.fnUntraced(function*(options: {
       { name: "network" as const, values: [`${options.machine.id}:net`], detail: "1 value" },
     ]),
   })
-  const services = Layer.mergeAll(CameraEntity.layer, RecordEntity.layer, CameraActivation.layer).pipe(
+  const services = Layer.mergeAll(
+    CameraEntity.layer,
+    RecordEntity.layer,
+    CameraActivation.layer.pipe(Layer.provide(CaptureHolds.layer)),
+  ).pipe(
     Layer.provideMerge(LicenseBehaviour.layer(license)),
     Layer.provideMerge(RecordBehaviour.layer),
     Layer.provideMerge(CameraBehaviour.layer.pipe(Layer.provide(Layer.succeed(DeviceDrivers, deviceDrivers)))),

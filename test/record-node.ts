@@ -14,6 +14,7 @@ import * as RecordStates from "#actors/behaviour/record-status.ts"
 import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { Events } from "#actors/protocol/event.ts"
+import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { IndexRebuilds, Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { CameraBundleStore } from "#actors/store/camera-bundle.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -76,7 +77,7 @@ export const node = Effect.fnUntraced(function*(options: {
     Layer.mergeAll(
       CameraEntity.layer,
       RecordEntity.layer,
-      CameraActivation.layer,
+      CameraActivation.layer.pipe(Layer.provide(CaptureHolds.layer)),
       CameraStates.layer,
       RecordStates.layer,
     )

@@ -6,8 +6,11 @@
  * 1. Nothing is withdrawn but after a successful read of ownership, cameras and recordings: an outage stops no capture.
  *    Nor is what the database has never heard of: a lost or older database is no deletion.
  * 2. One camera that does not start does not hold up the others, and is tried again at the next round.
+ * 3. The cameras that are at home here are recorded here whoever serves them (recording asks nobody), and those that are on their way
+ *    home as long as failover holds them.
  */
 import { CameraActor } from "#actors/protocol/camera.ts"
+import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -47,7 +50,8 @@ const markOf = (version: number, epoch: number, plans: ReadonlyArray<RecordingPl
 
 /** One round; `started` remembers the mark of each camera that was started. */
 export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>) {
-  const [ownership, store, plans, supervisor] = yield* Effect.all([
+  const [holds, ownership, store, plans, supervisor] = yield* Effect.all([
+    CaptureHolds,
     Ownership,
     CameraStore,
     RecordingPlans,
@@ -60,8 +64,11 @@ export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>)
   const cameras = mine.length === 0 ? [] : yield* store.versions(mine.map((owner) => owner.slot))
   const planned = cameras.length === 0 ? [] : yield* plans.ofCameras(cameras.map((camera) => camera.id))
   const known = new Set(cameras.map((camera) => camera.id))
+  const others = new Set([ownership.slot, ...yield* holds.held].filter((slot) => !epochs.has(slot)))
+  const staying = others.size === 0 ? [] : yield* store.versions([...others])
+  const stays = new Set([...known, ...staying.map((camera) => camera.id)])
 
-  const elsewhere = assigned.filter((assignment) => !known.has(assignment.cameraId))
+  const elsewhere = assigned.filter((assignment) => !stays.has(assignment.cameraId))
   const strangers = yield* store.strangers(elsewhere.map((assignment) => assignment.cameraId))
   const foreign = elsewhere.filter((assignment) => !strangers.has(assignment.cameraId))
   yield* Effect.forEach(foreign, (assignment) =>
@@ -88,11 +95,13 @@ export const round = Effect.fnUntraced(function*(started: Map<CameraId, string>)
   }, { concurrency, discard: true })
 })
 
-/** Rounds while the layer lives: at every change of ownership, and every few seconds. */
+/** Rounds while the layer lives: at every change of ownership or of what is held, and every few seconds. */
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const ownership = yield* Ownership
+  const holds = yield* CaptureHolds
   const started = new Map<CameraId, string>()
-  yield* Stream.merge(ownership.changes, Stream.fromSchedule(Schedule.spaced(roundEvery))).pipe(
+  const changed = Stream.merge(ownership.changes, Stream.drop(holds.changes, 1))
+  yield* Stream.merge(changed, Stream.fromSchedule(Schedule.spaced(roundEvery))).pipe(
     Stream.runForEach(() =>
       round(started).pipe(
         Effect.catchTag(

@@ -5,8 +5,32 @@
  * 1. What is served now counts as used, not as reserved; reservations are honoured in the order of registration.
  * 2. Every shortage is told with what is needed and what is left.
  */
+import type { StreamId } from "#schema/common.ts"
+import type { FailoverBundle } from "#schema/federation-bundle.ts"
 import type { FailoverSettings } from "#schema/federation-failover.ts"
 import type { CapacityNeed, NodeCapacity } from "#schema/federation.ts"
+
+/** Assumed of a stream that was never measured, bits a second. */
+const guessBps = { main: 4_000_000, sub: 1_000_000 } as const
+
+/** What the recordings that are switched on bring, bits a second. */
+export const ingestOf = (
+  cameras: FailoverBundle["cameras"],
+  recordings: FailoverBundle["recordings"],
+  rates: ReadonlyMap<StreamId, number>,
+): number => {
+  const streams = new Map(
+    cameras.flatMap(({ channels }) =>
+      channels.flatMap((channel) =>
+        channel.streams.map((stream) => [`${channel.id} ${stream.role}`, stream.id] as const)
+      )
+    ),
+  )
+  return recordings.filter(({ enabled }) => enabled).reduce((sum, { channelId, role }) => {
+    const streamId = streams.get(`${channelId} ${role}`)
+    return sum + ((streamId === undefined ? undefined : rates.get(streamId)) ?? guessBps[role])
+  }, 0)
+}
 
 export const nothingNeeded: CapacityNeed = { cameras: 0, ingestBps: 0, diskBytesPerSecond: 0, diskBytes: 0 }
 

@@ -83,6 +83,19 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
       },
       (work) => Effect.orDie(Effect.retry(work, Schedule.spaced("2 seconds"))),
     )
+    /**
+     * Among members the database decides: who owns the slot has it. Two nodes with databases apart decide about it together, so it never
+     * moves by itself: an administrator's statement alone moves it.
+     */
+    const acquire = Effect.fnUntraced(
+      function*(ward: Ward, { epoch, override }: Extract<ProtectionCommand, { type: "acquireLease" }>) {
+        const { homeNodeId, slot } = ward.row()
+        const { relation } = yield* peers.get(homeNodeId)
+        const owned = relation === "member" && slot !== null && (yield* ownership.epochOf(slot)) === epoch
+        if (override || owned) yield* ward.outcome({ type: "leaseObtained", epoch })
+      },
+      Effect.ignore,
+    )
     const carryOut = (ward: Ward, command: ProtectionCommand): Effect.Effect<void> => {
       switch (command.type) {
         case "askRerouteStatus":
@@ -96,9 +109,8 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
           return Effect.ignore(snapshots.drop(ward))
         case "takeSlot":
           return takeover.take(ward, command)
-        // Two nodes decide about the lease together, so it never moves by itself: an administrator's statement alone moves it.
         case "acquireLease":
-          return command.override ? ward.outcome({ type: "leaseObtained", epoch: command.epoch }) : Effect.void
+          return acquire(ward, command)
         case "releaseLease":
           return Effect.void
         case "giveBack":
@@ -172,6 +184,19 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
       const state = yield* decodeState(row.state).pipe(Effect.catch(() => anew(row, false)))
       yield* drive(row, state)
     }
+
+    // A slot that was moved away takes control with it, and one that came takes it here.
+    const follow = (ward: Ward) =>
+      Effect.gen(function*() {
+        const { homeNodeId, slot } = ward.row()
+        const { service } = ward.state()
+        if (service === null || slot === null || (yield* peers.get(homeNodeId)).relation !== "member") return
+        const owned = (yield* ownership.epochOf(slot)) === service.epoch
+        if (owned && service.lease === "wanted") yield* ward.outcome({ type: "leaseObtained", epoch: service.epoch })
+        if (!owned && service.lease === "held") yield* ward.outcome({ type: "leaseLost" })
+      }).pipe(Effect.ignore)
+    yield* Stream.runForEach(ownership.changes, () => Effect.forEach([...wards.values()], follow, { discard: true }))
+      .pipe(Effect.forkScoped)
 
     const ofHome = (homeNodeId: NodeId) => [...wards.values()].find((ward) => ward.row().homeNodeId === homeNodeId)
     yield* Stream.runForEach(heard, ({ heardMs, heartbeat, nodeId: homeNodeId }) => {

@@ -18,9 +18,7 @@ import { type BundleAnswer, type Guardian, GuardianNotGranted } from "#schema/fe
 import { NodeNotFound } from "#schema/federation.ts"
 import { Clock, Effect } from "effect"
 import { createHash } from "node:crypto"
-
-/** Assumed of a stream that was never measured, bits a second. */
-const guessBps = { main: 4_000_000, sub: 1_000_000 } as const
+import { ingestOf } from "./federation-failover-capacity.ts"
 
 /** What this node's configuration is known by; it tells nothing of it. */
 const digestOf = (...marks: ReadonlyArray<string>) => createHash("sha256").update(marks.join("\n")).digest("base64url")
@@ -47,18 +45,7 @@ export const makeHome = (name: string) =>
       const mark = yield* digest
       const cameras = yield* cameraBundles.export(slot)
       const recordings = yield* recordBundles.export(slot)
-      const rates = yield* recordBundles.rates(slot)
-      const streams = new Map(cameras.flatMap(({ channels }) =>
-        channels.flatMap((channel) =>
-          channel.streams.map((stream) => [`${channel.id} ${stream.role}`, stream.id] as const)
-        )
-      ))
-      const ingestBps = recordings.filter(({ enabled }) =>
-        enabled
-      ).reduce((sum, { channelId, role }) => {
-        const streamId = streams.get(`${channelId} ${role}`)
-        return sum + ((streamId === undefined ? undefined : rates.get(streamId)) ?? guessBps[role])
-      }, 0)
+      const ingestBps = ingestOf(cameras, recordings, yield* recordBundles.rates(slot))
       const madeMs = yield* Clock.currentTimeMillis
       const epoch = yield* epochNow
       const whole: FailoverBundle = {

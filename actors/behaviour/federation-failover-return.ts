@@ -5,6 +5,7 @@
  * Invariants
  * 1. The state is on record before a command of it is carried out.
  * 2. It agrees to serve again when every recording that can has a picture of the new epoch on its disk.
+ * 3. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { FailoverGate } from "#actors/protocol/federation-gate.ts"
@@ -23,6 +24,7 @@ import { Ownership } from "#cluster/ownership.ts"
 import type { NodeId } from "#schema/common.ts"
 import { EpochRefused, GuardianNotGranted } from "#schema/federation-failover.ts"
 import { RerouteStatus, type Turn } from "#schema/federation-protection.ts"
+import { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect, Schedule, Schema, Semaphore } from "effect"
 import { monotonicMs } from "./federation-failover-heartbeat.ts"
@@ -48,16 +50,22 @@ export const makeReturn = Effect.gen(function*() {
   const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
   const { nodeId, slot } = ownership
   const epochNow = Effect.map(ownership.epochOf(slot), (epoch) => epoch ?? 0)
+  /** The member of this cluster that serves the slot in this node's stead. */
+  const taker = Effect.map(ownership.owners, (all) => all.find((one) => one.slot === slot && one.nodeId !== nodeId))
   const one = yield* Semaphore.make(1)
 
   const kept = yield* store.homecoming(nodeId)
-  const fresh = homecoming(nodeId, yield* epochNow, yield* monotonicMs)
-  let state: Homecoming = kept === null ? fresh : {
-    ...(yield* decodeKept(kept).pipe(Effect.catch(() => Effect.succeed(fresh)))),
-    epoch: fresh.epoch,
-  }
+  const taken = yield* taker
+  const fresh = homecoming(nodeId, taken === undefined ? yield* epochNow : taken.epoch - 1, yield* monotonicMs)
+  const known = kept === null ? fresh : yield* decodeKept(kept).pipe(Effect.catch(() => Effect.succeed(fresh)))
+  let state: Homecoming = taken === undefined ? { ...known, epoch: fresh.epoch } : known
 
   const raise = Effect.fnUntraced(function*(epoch: number) {
+    const other = (yield* ownership.refresh).find((one) => one.slot === slot && one.nodeId !== nodeId)
+    if (other !== undefined) {
+      if (other.epoch >= epoch) return yield* new StaleEpoch({ slot, epoch, inForce: other.epoch })
+      yield* ownership.move(slot, nodeId, other.epoch)
+    }
     yield* ownership.raise(slot, epoch)
     // At once, not at the next look of the activation loop.
     yield* Effect.forkDetach(Effect.flatMap(cameraBundles.ids(slot), (ids) => cameraBundles.start(slot, ids)))
@@ -106,7 +114,17 @@ export const makeReturn = Effect.gen(function*() {
     Effect.repeat(Schedule.spaced(askEvery)),
     Effect.forkScoped,
   )
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(tell({ type: "tick" })), Schedule.spaced(tickEvery)))
+  const tick = Effect.gen(function*() {
+    const other = yield* taker
+    if (other !== undefined && !state.turns.some(({ epoch }) => epoch === other.epoch)) {
+      const { epoch, nodeId: taker } = other
+      const turns = [{ epoch, nodeId: taker }]
+      const status = { nodeId: taker, homeNodeId: nodeId, phase: "none", epoch, control: false, turns } as const
+      yield* tell({ type: "answered", status })
+    }
+    yield* tell({ type: "tick" })
+  })
+  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(tick), Schedule.spaced(tickEvery)))
 
   const untilRecorded = (epoch: number) =>
     recordBundles.stored(slot, epoch).pipe(

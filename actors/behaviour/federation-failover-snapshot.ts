@@ -4,18 +4,22 @@
  *
  * Invariants
  * 1. A copy that this node could not open later is refused now: it is opened once in memory, and kept as it came.
- * 2. A trial opens one session beside the home node's own, stores nothing and closes it; {@link trialsAtOnce} at once.
+ * 2. Of a member nothing is fetched: its configuration is in the database that this node has. What it needs is counted from there.
+ * 3. A trial opens one session beside the home node's own, stores nothing and closes it; {@link trialsAtOnce} at once.
  */
-import { Peers } from "#actors/protocol/federation-peer.ts"
+import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
+import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { type BundleShelf, openBundle } from "#cluster/bundle.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
-import { Ownership } from "#cluster/ownership.ts"
+import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { SourceDrivers } from "#media/source.ts"
 import type { BundledCamera, FailoverBundle } from "#schema/federation-bundle.ts"
 import { BundleAnswer, type SessionTrial } from "#schema/federation-failover.ts"
+import type { Slot } from "#schema/ownership.ts"
 import { Cause, Clock, Deferred, Effect, Redacted } from "effect"
-import { needOf } from "./federation-failover-capacity.ts"
+import { ingestOf, needOf } from "./federation-failover-capacity.ts"
 import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
 import { wordsOf } from "./federation-failover-takeover.ts"
 import type { Ward } from "./federation-failover-ward.ts"
@@ -31,6 +35,7 @@ const mostTrials = 256
 export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, peers, ownership, drivers] = yield* Effect.all([FailoverStore, Peers, Ownership, SourceDrivers])
+    const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
     const identity = yield* NodeIdentity
 
     const trial = Effect.fnUntraced(
@@ -77,8 +82,8 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         )
       },
     )
-    const tryCameras = Effect.fn("failover.tryCameras")(function*(ward: Ward, bundle: FailoverBundle) {
-      const wanted = bundle.cameras.filter(({ enabled }) => enabled).flatMap((camera) =>
+    const tryCameras = Effect.fn("failover.tryCameras")(function*(ward: Ward, cameras: ReadonlyArray<BundledCamera>) {
+      const wanted = cameras.filter(({ enabled }) => enabled).flatMap((camera) =>
         camera.channels.filter(({ active }) => active).map((channel) => ({ camera, channel }))
       ).slice(0, mostTrials)
       const sessions = (yield* Effect.forEach(wanted, ({ camera, channel }) => trial(camera, channel), {
@@ -88,30 +93,50 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
       ward.change({ sessions })
     })
 
-    const fetch = Effect.fnUntraced(function*(ward: Ward) {
-      const { class: kind, homeNodeId, id, sessions } = ward.row()
-      const peer = yield* peers.get(homeNodeId)
+    /** What is known of it from now on. */
+    const know = Effect.fnUntraced(
+      function*(
+        ward: Ward,
+        slot: Slot,
+        known: Pick<FailoverBundle, "cameras" | "recordings" | "ingestBps" | "digest" | "madeMs">,
+        sizeBytes: number,
+      ) {
+        const { class: kind, id, sessions } = ward.row()
+        const cameras = known.cameras.filter(({ enabled }) => enabled).length
+        const load = { cameras, ingestBps: known.ingestBps, recorded: kind !== "liveOnly" }
+        const need = needOf(load, (yield* settings.get).settings)
+        const snapshot = {
+          digest: known.digest,
+          madeMs: known.madeMs,
+          fetchedMs: yield* Clock.currentTimeMillis,
+          cameras: known.cameras.length,
+          recordings: known.recordings.length,
+          sizeBytes,
+        }
+        yield* store.setSnapshot(id, snapshot, need)
+        yield* store.setSlot(id, slot)
+        ward.change({ snapshot, need, slot })
+        yield* ward.outcome({ type: "bundleRefreshed", digest: known.digest })
+        if (sessions.length === 0) yield* Effect.forkDetach(tryCameras(ward, known.cameras))
+      },
+    )
+    const fetch = Effect.fnUntraced(function*(ward: Ward, peer: Peer) {
+      const { homeNodeId } = ward.row()
       const answer = yield* peers.call(homeNodeId, { method: "GET", path, timeout: fetchLimit }, BundleAnswer)
       const bundle = yield* openBundle(answer.bundle, peer).pipe(Effect.provideService(NodeIdentity, identity))
       yield* shelf.keep(homeNodeId, answer.bundle)
-      const cameras = bundle.cameras.filter(({ enabled }) => enabled).length
-      const load = { cameras, ingestBps: bundle.ingestBps, recorded: kind !== "liveOnly" }
-      const need = needOf(load, (yield* settings.get).settings)
-      const snapshot = {
-        digest: bundle.digest,
-        madeMs: bundle.madeMs,
-        fetchedMs: yield* Clock.currentTimeMillis,
-        cameras: bundle.cameras.length,
-        recordings: bundle.recordings.length,
-        sizeBytes: answer.bundle.length,
-      }
       // A slot that is not to be had is known before it is needed.
       const { slot } = yield* ownership.adopt(peer, bundle.epoch)
-      yield* store.setSnapshot(id, snapshot, need)
-      yield* store.setSlot(id, slot)
-      ward.change({ snapshot, need, slot })
-      yield* ward.outcome({ type: "bundleRefreshed", digest: bundle.digest })
-      if (sessions.length === 0) yield* Effect.forkDetach(tryCameras(ward, bundle))
+      yield* know(ward, slot, bundle, answer.bundle.length)
+    })
+    const look = Effect.fnUntraced(function*(ward: Ward, home: Owner) {
+      const { slot } = home
+      const digest = ward.state().bundle.wanted ?? ""
+      const cameras = yield* cameraBundles.export(slot)
+      const recordings = yield* recordBundles.export(slot)
+      const ingestBps = ingestOf(cameras, recordings, yield* recordBundles.rates(slot))
+      const madeMs = yield* Clock.currentTimeMillis
+      yield* know(ward, slot, { cameras, recordings, ingestBps, digest, madeMs }, 0)
     })
 
     return {
@@ -120,11 +145,9 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         Effect.gen(function*() {
           const { homeNodeId } = ward.row()
           const peer = yield* peers.get(homeNodeId)
-          if (peer.relation === "member") {
-            // Its configuration is in the database that this node has.
-            const digest = ward.state().bundle.wanted ?? ""
-            yield* ward.outcome({ type: "bundleRefreshed", digest })
-          } else yield* fetch(ward)
+          const home = (yield* ownership.owners).find((one) => one.homeNodeId === homeNodeId)
+          if (peer.relation === "member" && home !== undefined) yield* look(ward, home)
+          else yield* fetch(ward, peer)
           return null
         }).pipe(Effect.catchCause((cause) => {
           if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt

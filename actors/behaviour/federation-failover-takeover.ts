@@ -4,10 +4,12 @@
  * Invariants
  * 1. Taking is idempotent: again with the same number it is the same takeover.
  * 2. What was recorded here stays until its record-back is done.
- * 3. Of a member of the same cluster nothing is imported or removed: its rows are here already.
+ * 3. Of a member of the same cluster nothing is imported or removed: its rows are here already. Its captures begin without waiting for
+ *    the locks of its actors, and go on here until the overlap is over, although the slot is its own again.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Events } from "#actors/protocol/event.ts"
+import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore, type KeptGap, type RerouteRow } from "#actors/store/federation-failover.ts"
@@ -46,7 +48,7 @@ export const wordsOf = (cause: Cause.Cause<unknown>): string => {
 export const makeTakeover = (shelf: BundleShelf) =>
   Effect.gen(function*() {
     const [store, ownership, peers, events] = yield* Effect.all([FailoverStore, Ownership, Peers, Events])
-    const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
+    const [cameraBundles, holds, recordBundles] = yield* Effect.all([CameraBundles, CaptureHolds, RecordBundles])
     const identity = yield* NodeIdentity
     const { nodeId } = ownership
 
@@ -149,8 +151,11 @@ export const makeTakeover = (shelf: BundleShelf) =>
       const drill = ward.state().service?.drill ?? false
       const peer = yield* peers.get(homeNodeId)
       const slot = yield* own(peer, epoch)
+      yield* holds.hold(slot)
       if (peer.relation === "peer") {
         yield* bringIn(ward, peer, slot, lostMs)
+      } else {
+        yield* cameraBundles.start(slot, yield* cameraBundles.ids(slot))
       }
       const { gaps } = yield* gapsOf(slot, epoch, lostMs)
       const reroute = yield* store.openReroute({
@@ -189,15 +194,10 @@ export const makeTakeover = (shelf: BundleShelf) =>
       ))
 
     const giveBack = Effect.fn("failover.giveBack")(function*(ward: Ward, { epoch, turns }: Command<"giveBack">) {
-      const { homeNodeId, slot } = ward.row()
+      const { homeNodeId } = ward.row()
       const { service } = ward.state()
       if (service !== null && service.rerouteId !== null) {
         yield* store.setReroute(RerouteId.make(service.rerouteId), { state: "failingBack" })
-      }
-      const peer = yield* peers.get(homeNodeId)
-      if (peer.relation === "member" && slot !== null && service !== null) {
-        const owner = yield* ownership.move(slot, homeNodeId, service.epoch)
-        return yield* ward.outcome({ type: "gaveBack", epoch: owner.epoch })
       }
       const answer = yield* peers.call(homeNodeId, {
         method: "POST",
@@ -221,6 +221,7 @@ export const makeTakeover = (shelf: BundleShelf) =>
         // Whoever moved it meanwhile has done it already.
         yield* ownership.move(slot, homeNodeId, owner.epoch).pipe(Effect.catchTag("StaleEpoch", () => Effect.void))
       }
+      if (slot !== null) yield* holds.release(slot)
       const rerouteId = ward.state().service?.rerouteId ?? null
       if (rerouteId !== null) {
         const id = RerouteId.make(rerouteId)
@@ -254,6 +255,8 @@ export const makeTakeover = (shelf: BundleShelf) =>
       opened,
       /** After a restart: what was not measured to its end is measured on. */
       resume: Effect.fnUntraced(function*(ward: Ward) {
+        const { slot } = ward.row()
+        if (slot !== null && ward.state().service !== null) yield* holds.hold(slot)
         const rerouteId = ward.state().service?.rerouteId ?? null
         if (rerouteId === null) return
         const reroute = yield* store.reroute(RerouteId.make(rerouteId))
