@@ -94,7 +94,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
         const owned = relation === "member" && slot !== null && (yield* ownership.epochOf(slot)) === epoch
         if (override || owned) yield* ward.outcome({ type: "leaseObtained", epoch })
       },
-      Effect.ignore,
+      (work) => Effect.ignore(work),
     )
     const carryOut = (ward: Ward, command: ProtectionCommand): Effect.Effect<void> => {
       switch (command.type) {

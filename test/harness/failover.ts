@@ -99,7 +99,7 @@ const selfOf = async (node: NodeProcess): Promise<NodeTold> => {
 
 /** `guard` asks `home`; both administrators confirm, and each may guard the other. */
 export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ homeId: string; guardId: string }> => {
-  const [homeSelf, guardSelf] = [await selfOf(home), await selfOf(guard)]
+  const homeSelf = await selfOf(home)
   const asked = (await guard.call("POST", `${federation}/nodes/pair-by-uuid`, {
     nodeUuid: homeSelf.nodeId,
     address: home.url,
@@ -114,7 +114,10 @@ export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ hom
 }
 
 /** Each finds the other in its list, online. */
-export const acquainted = async (home: NodeProcess, guard: NodeProcess): Promise<{ homeId: string; guardId: string }> => {
+export const acquainted = async (
+  home: NodeProcess,
+  guard: NodeProcess,
+): Promise<{ homeId: string; guardId: string }> => {
   const [homeSelf, guardSelf] = [await selfOf(home), await selfOf(guard)]
   for (const [node, other] of [[home, guardSelf], [guard, homeSelf]] as const) {
     await until(
