@@ -96,6 +96,12 @@ const settings = {
     networks,
     "Reverse proxies whose word on the caller's address and scheme counts: addresses or networks, separated by commas",
   ),
+  discovery: setting(
+    "NIGHTJAR_DISCOVERY",
+    "on",
+    word("on", "off"),
+    "Announces this node to its network and lists others that do (multicast DNS); never where HTTP is on loopback only",
+  ),
   rtspPort: setting(
     "NIGHTJAR_RTSP_PORT",
     "8554",

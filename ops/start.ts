@@ -96,6 +96,7 @@ import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
+import * as Discovery from "#cluster/discovery.ts"
 import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
 import { sealedKeyring } from "#cluster/keyring.ts"
 import type { HttpReach, OwnReach } from "#cluster/members.ts"
@@ -198,7 +199,11 @@ const sealedFiles = (settings: Settings) =>
 /** Other nodes: whom this one knows, pairs with, and asks. */
 const federation = (settings: Settings, reach: OwnReach) => {
   const self = { name: settings.nodeName, version, reach }
+  const discovery = settings.discovery === "off" ?
+    Discovery.NodeDiscovery.off :
+    Discovery.layer({ ...self, lans: Discovery.lansOf(settings.httpHost) })
   return Layer.mergeAll(upkeepLayer(self), FederationNodes.layer(self), pairingsLayer(self)).pipe(
+    Layer.provide(discovery),
     Layer.provideMerge(Layer.mergeAll(FederationPeers.layer, FederationNodes.livenessLayer)),
   )
 }

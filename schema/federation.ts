@@ -23,7 +23,7 @@ export type Fingerprint = typeof Fingerprint.Type
 export const NodeRelation = Schema.Literals(["self", "member", "peer", "discovered"])
 export type NodeRelation = typeof NodeRelation.Type
 
-/** `unknown`: nothing was heard of it since this node started. */
+/** `unknown`: nothing was heard of it since this node started, or nothing that it had proven. */
 export const NodeState = Schema.Literals(["online", "suspect", "offline", "unknown"])
 export type NodeState = typeof NodeState.Type
 

@@ -3,10 +3,12 @@
  *
  * Invariants
  * 1. A node is online for {@link onlineMs} after it was heard, suspect until {@link lostMs}, offline after that; whoever watches it
- *    closer decides instead.
+ *    closer decides instead. One that was only seen on the network is never more than `unknown`: nothing it says is proven.
+ * 2. Who is a member or a peer is told as such, whatever somebody says of that id on the network.
  */
 import { PeerRegistry } from "#actors/protocol/auth-federation.ts"
 import { FederationNodes, type Liveness, NodeLiveness, type Sighting } from "#actors/protocol/federation-node.ts"
+import { NodeDiscovery } from "#cluster/discovery.ts"
 import { thumbprintOf } from "#cluster/dpop.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import type { OwnReach } from "#cluster/members.ts"
@@ -70,6 +72,7 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
   const store = yield* FederationNodeStore
   const registry = yield* PeerRegistry
   const liveness = yield* NodeLiveness
+  const discovery = yield* NodeDiscovery
   const { nodeId: self, signing } = yield* NodeIdentity
 
   const own = Effect.gen(function*() {
@@ -114,10 +117,33 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
     ),
   )
 
+  const seen = Effect.map(discovery.list, (found) =>
+    found.map((node): FederationNode => ({
+      nodeId: node.nodeId,
+      name: node.name,
+      address: node.address,
+      // Whoever took it from the air would compare it with itself.
+      fingerprint: null,
+      self: false,
+      relation: "discovered",
+      state: "unknown",
+      version: node.version === "" ? null : node.version,
+      lastSeen: node.lastHeardMs,
+      clockOffsetMs: null,
+      capacity: null,
+      order: 0,
+      mediaReadEnforcement: false,
+      pairedAt: null,
+    })))
+
   const list = Effect.gen(function*() {
     const places = yield* store.order
     const place = ({ nodeId }: FederationNode) => places.get(nodeId) ?? Infinity
-    const sorted = (yield* others).toSorted((a, b) =>
+    const known = yield* others
+    const ids = new Set(known.map(({ nodeId }) => nodeId))
+    const strangers = (yield* seen).filter(({ nodeId }) => !ids.has(nodeId))
+    const sorted = [...known, ...strangers].toSorted((a, b) =>
+      Number(a.relation === "discovered") - Number(b.relation === "discovered") ||
       // Infinity minus itself is none.
       (place(a) === place(b) ? 0 : place(a) - place(b)) || a.name.localeCompare(b.name) ||
       (a.nodeId < b.nodeId ? -1 : 1)
@@ -147,5 +173,8 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
 
 export const layer = (
   options: NodeListOptions,
-): Layer.Layer<FederationNodes, never, SqlClient.SqlClient | PeerRegistry | NodeLiveness | NodeIdentity> =>
-  Layer.effect(FederationNodes, make(options))
+): Layer.Layer<
+  FederationNodes,
+  never,
+  SqlClient.SqlClient | PeerRegistry | NodeLiveness | NodeDiscovery | NodeIdentity
+> => Layer.effect(FederationNodes, make(options))

@@ -2,7 +2,7 @@
  * The list of nodes: this one, the members of its cluster, its peers, and those that were seen on the network.
  *
  * Invariants
- * 1. This node comes first, the others in the order that people gave them.
+ * 1. This node comes first, the others in the order that people gave them, then those that were only seen on the network.
  */
 import type { EpochMs, NodeId } from "#schema/common.ts"
 import type { FederationNode, NodeCapacity, NodeNotFound, NodeState } from "#schema/federation.ts"

@@ -69,13 +69,40 @@ const Other = ({ node, onMove, onUnpair }: {
   </section>
 )
 
+/** Nodes that announce themselves on the network of this one. */
+const Found = ({ nodes, onPair }: {
+  readonly nodes: ReadonlyArray<FederationNode>
+  /** Null where one may not. */
+  readonly onPair: ((node: FederationNode) => void) | null
+}) => (
+  <section className="panel stack" aria-labelledby="found">
+    <h2 id="found">Found on this network</h2>
+    <p className="small muted">
+      They say so themselves, which proves nothing: who they are shows when the digits are compared.
+    </p>
+    {nodes.map((node) => (
+      <div key={node.nodeId} className="spread" role="group" aria-label={node.name}>
+        <div className="facts">
+          <strong>{node.name}</strong>
+          <span className="mono cut">{node.address}</span>
+          {node.version !== null && <span>Nightjar {node.version}</span>}
+        </div>
+        {onPair !== null && (
+          <button type="button" onClick={() => onPair(node)} aria-label={`Pair with ${node.name}`}>Pair</button>
+        )}
+      </div>
+    ))}
+  </section>
+)
+
 export const NodesPage = () => {
   const { may } = useSession()
   const nodes = useQuery("nodes", listNodes, 5000)
   const incoming = useQuery("pairing-requests", incomingRequests, 5000)
   const outgoing = useQuery("pairings", outgoingPairings, 5000)
   const moving = useAction()
-  const [asking, setAsking] = useState(false)
+  /** Whom the form is about; `new`: it begins empty. */
+  const [asking, setAsking] = useState<FederationNode | "new" | null>(null)
   const [leaving, setLeaving] = useState<FederationNode | null>(null)
   const write = may("federation:write")
   const refresh = () => {
@@ -84,7 +111,8 @@ export const NodesPage = () => {
     outgoing.refresh()
   }
   const open = (one: { readonly state: string }) => one.state === "pending" || one.state === "confirmed"
-  const others = nodes.data?.filter((node) => !node.self) ?? []
+  const others = nodes.data?.filter((node) => !node.self && node.relation !== "discovered") ?? []
+  const found = nodes.data?.filter((node) => node.relation === "discovered") ?? []
   const moveUp = (place: number) => {
     const ids = others.map(({ nodeId }) => nodeId)
     const [moved] = ids.splice(place, 1)
@@ -96,7 +124,7 @@ export const NodesPage = () => {
       <div className="head">
         <h1>Nodes</h1>
         {write && (
-          <button type="button" className="primary" onClick={() => setAsking(true)}>
+          <button type="button" className="primary" onClick={() => setAsking("new")}>
             <Icon name="plus" />Pair with a node
           </button>
         )}
@@ -123,13 +151,18 @@ export const NodesPage = () => {
               <p>Paired nodes see each other's cameras, and one can stand in when the other fails.</p>
             </Empty>
           )}
+          {found.length > 0 && <Found nodes={found} onPair={write ? setAsking : null} />}
         </div>
       )}
-      {asking && (
-        <Modal title="Pair with a node" onClose={() => setAsking(false)}>
+      {asking !== null && (
+        <Modal
+          title={asking === "new" ? "Pair with a node" : `Pair with ${asking.name}`}
+          onClose={() => setAsking(null)}
+        >
           <PairForm
+            found={asking === "new" ? null : asking}
             onDone={() => {
-              setAsking(false)
+              setAsking(null)
               refresh()
             }}
           />

@@ -1,5 +1,6 @@
 /** Pairing: asking another node, and the codes that two people compare. */
 import type { OutgoingPairing, PairRequest } from "#schema/auth-federation.ts"
+import type { FederationNode } from "#schema/federation.ts"
 import { useState } from "react"
 import { askPairing, confirmIncoming, confirmOutgoing, denyIncoming, readAsk, withdraw } from "../api-nodes.ts"
 import { Check, Form, Text, useAction } from "./forms.tsx"
@@ -9,10 +10,14 @@ const Code = ({ code }: { readonly code: string | null }) => (
   <p className="digits mono">{code === null ? "…" : `${code.slice(0, 3)} ${code.slice(3)}`}</p>
 )
 
-export const PairForm = ({ onDone }: { readonly onDone: (done: boolean) => void }) => {
+/** `found`: a node that was seen on the network; what it says of itself is a proposal, which may be typed over. */
+export const PairForm = ({ found, onDone }: {
+  readonly found: FederationNode | null
+  readonly onDone: (done: boolean) => void
+}) => {
   const action = useAction()
-  const [id, setId] = useState("")
-  const [address, setAddress] = useState("https://")
+  const [id, setId] = useState<string>(found?.nodeId ?? "")
+  const [address, setAddress] = useState(found?.address ?? "https://")
   const [fingerprint, setFingerprint] = useState("")
   const [guard, setGuard] = useState(false)
   const submit = () =>
