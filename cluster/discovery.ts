@@ -70,7 +70,6 @@ export const lansOf = (host: string) => (): ReadonlyArray<Lan> =>
     })
     .slice(0, mostInterfaces)
 
-
 /** What others are told of an address; null where there is none to tell. */
 const announcedAt = (self: Omit<Announced, "port" | "tls">, reach: HttpReach | null): Announced | null => {
   const url = reach === null ? null : URL.parse(reach.address)

@@ -7,8 +7,8 @@
  * 2. An error of a socket closes that socket alone; it is opened again at the next {@link Wire.look}.
  * 3. The port is shared with other responders of this machine, such as Avahi.
  */
-import { IpNetwork, NetAddress } from "effect/net"
 import { Result } from "effect"
+import { IpNetwork, NetAddress } from "effect/net"
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram"
 
 const group = "224.0.0.251"

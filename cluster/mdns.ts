@@ -10,8 +10,8 @@
  */
 import { NodeId } from "#schema/common.ts"
 import dns, { type Answer, type DecodedPacket, type Packet, type SrvAnswer, type TxtAnswer } from "dns-packet"
-import { isUtf8 } from "node:buffer"
 import { Option, Schema } from "effect"
+import { isUtf8 } from "node:buffer"
 
 const domain = "local"
 const service = `_nightjar._tcp.${domain}`

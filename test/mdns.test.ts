@@ -2,7 +2,15 @@
 import * as Discovery from "#cluster/discovery.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { KnownNodes } from "#cluster/mdns-known.ts"
-import { type Announced, announcement, answerTo, lifetimeSeconds, queryFor, queryForAll, readMessage } from "#cluster/mdns.ts"
+import {
+  type Announced,
+  announcement,
+  answerTo,
+  lifetimeSeconds,
+  queryFor,
+  queryForAll,
+  readMessage,
+} from "#cluster/mdns.ts"
 import type { HttpReach } from "#cluster/members.ts"
 import { NodeId } from "#schema/common.ts"
 import { assert, describe, it } from "@effect/vitest"
@@ -100,7 +108,11 @@ describe("what others say", () => {
 
   it("is read or nothing, whatever the bytes are", () => {
     const rng = random(6762)
-    const seeds = [announcement(east, addresses, 120), queryForAll([{ nodeId: east.nodeId, seconds: 100 }]), queryFor([east.nodeId])]
+    const seeds = [
+      announcement(east, addresses, 120),
+      queryForAll([{ nodeId: east.nodeId, seconds: 100 }]),
+      queryFor([east.nodeId]),
+    ]
     let read = 0
     for (let round = 0; round < 20_000; round++) {
       const bytes = Buffer.from(seeds[rng(seeds.length)]!)
@@ -152,7 +164,9 @@ const node = (n: number, port: number) =>
     Discovery.layer({
       name: `node ${n}`,
       version: "1",
-      reach: Effect.runSync(SubscriptionRef.make<HttpReach | null>({ address: `https://127.0.0.1:${n}`, tlsPin: null })),
+      reach: Effect.runSync(
+        SubscriptionRef.make<HttpReach | null>({ address: `https://127.0.0.1:${n}`, tlsPin: null }),
+      ),
       lans: () => [lan],
       port,
     }).pipe(Layer.provide(Layer.succeed(NodeIdentity, { nodeId: idOf(n) } as NodeIdentity["Service"]))),

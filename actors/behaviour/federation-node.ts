@@ -171,9 +171,7 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
   })
 })
 
-export const layer = (
-  options: NodeListOptions,
-): Layer.Layer<
+export const layer = (options: NodeListOptions): Layer.Layer<
   FederationNodes,
   never,
   SqlClient.SqlClient | PeerRegistry | NodeLiveness | NodeDiscovery | NodeIdentity

@@ -71,3 +71,17 @@ it.skipIf(reason !== null)(
     }
   },
 )
+
+it.skipIf(reason !== null)(
+  `nodes of one network find each other by multicast${leftOut}`,
+  { timeout: 120_000 },
+  async () => {
+    const net = new Net()
+    try {
+      const heard = await Promise.all([net.discovery("east", 1), net.discovery("west", 2)])
+      expect(heard).toEqual(["west https://10.77.0.202:8443", "east https://10.77.0.201:8443"])
+    } finally {
+      await net.end()
+    }
+  },
+)

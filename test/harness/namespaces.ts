@@ -343,6 +343,15 @@ export class Net {
     await this.#helper(namespace, "namespace-door.ts", socket, target)
   }
 
+  /** Announces a node of this name on the bridge; answers the name and the address of the first other one that it hears. */
+  discovery(name: string, number: number): Promise<string> {
+    const namespace = `${this.id}-d${number}`
+    const address = `10.77.0.${200 + number}`
+    this.join(namespace, `d${number}`, address)
+    const id = `01890000-0000-7000-8000-00000000000${number}`
+    return this.#helper(namespace, "namespace-discovery.ts", id, name, address)
+  }
+
   machine(name: string, settings: Readonly<Record<string, string>> = {}): Machine {
     const made = new Machine(this, name, this.#machines.length + 1, settings)
     this.#machines.push(made)
