@@ -6,7 +6,7 @@
  * 2. Only senders of a network that this machine is itself part of are heard and answered (RFC 6762, section 11).
  * 3. Garbage, sockets that fail and interfaces that come and go end nothing.
  * 4. Bounds: {@link mostInterfaces} interfaces, {@link mostPerSecond} datagrams read in a second, {@link mostWaiting} answers that wait to
- *    be sent, one answer to all on a network in a second (section 6).
+ *    be sent, the same answer to a network once in a second (section 6).
  */
 import { Clock, Context, Effect, Layer, Queue, Random, Result, Schedule, SubscriptionRef } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -154,7 +154,7 @@ interface Answering {
 
 /** Answers one question after the other. */
 const answering = ({ announced, waiting, wire }: Answering) => {
-  /** Second in which a network was last answered as a whole. */
+  /** When a network last heard an answer. There are as many as subsets of a node's records: few. */
   const lastMs = new Map<string, number>()
   return Effect.forever(Effect.gen(function*() {
     const { asked, lan, legacy, to } = yield* Queue.take(waiting)
@@ -162,12 +162,13 @@ const answering = ({ announced, waiting, wire }: Answering) => {
     const bytes = self === null ? null : answerTo(asked, self, [lan.address], legacy)
     if (bytes === null) return
     if (to !== null) return void wire.send(lan, bytes, to)
+    const key = `${lan.address} ${bytes.toString("latin1")}`
     const nowMs = yield* Clock.currentTimeMillis
-    if (nowMs - (lastMs.get(lan.address) ?? -Infinity) < 1000) return
+    if (nowMs - (lastMs.get(key) ?? -Infinity) < 1000) return
     // Others answer the same question: not all at once (section 6).
     yield* Effect.sleep(yield* Random.nextIntBetween(20, 120))
-    lastMs.set(lan.address, yield* Clock.currentTimeMillis)
-    if (lastMs.size > mostInterfaces * 4) lastMs.clear()
+    if (lastMs.size > mostInterfaces * 32) lastMs.clear()
+    lastMs.set(key, yield* Clock.currentTimeMillis)
     void wire.send(lan, bytes)
   }))
 }
