@@ -8,7 +8,7 @@
  * 3. Every change of what is recorded or missing is in the local journal before anybody is told, and stays there until it is
  *    acknowledged; the journal is bounded (see `journal`).
  */
-import type { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import type { CameraId, ChannelId, Interval, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import { LedgerGap, type RecordingState, SegmentFile, type StreamRole } from "#schema/record.ts"
 import type { SealedFile } from "#schema/vault.ts"
@@ -126,6 +126,15 @@ export class RecorderSupervisor extends Context.Service<RecorderSupervisor, {
     recordingId: RecordingId,
     interval: { readonly start: number; readonly end: number },
   ) => ReadonlyArray<LedgerGap>
+  /**
+   * Footage of another node came to this one: the ledger lets go of what is `covered`, and takes over what that node tells of the
+   * rest where its own word is only that nobody was here. Both sorted and disjoint; again, it changes nothing. On disk when it returns.
+   */
+  readonly amend: (recordingId: RecordingId, told: {
+    readonly covered: ReadonlyArray<Interval>
+    readonly explained: ReadonlyArray<Interval & Pick<LedgerGap, "cause" | "detail">>
+    readonly epoch: number
+  }) => Effect.Effect<void>
   /** The passwords that assignments keep on disk. */
   readonly secrets: SealedFile
   /** The recording was deleted and its footage is gone: its ledger goes too. Nothing while it is assigned. */

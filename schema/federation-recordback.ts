@@ -9,6 +9,7 @@
 import { Schema } from "effect"
 import { ChannelId, EpochMs, Instant, NodeId, RecordingId, Uuid7 } from "./common.ts"
 import { RecordBackProgress } from "./federation.ts"
+import { GapCause } from "./record.ts"
 
 /** Segments are cut below this; a single fragment that is larger is a segment by itself. */
 export const maxSegmentBytes = 16 * 1024 * 1024
@@ -54,6 +55,20 @@ export const ManifestEntry = Schema.Struct({
 }).annotate({ identifier: "RecordBackSegment" })
 export type ManifestEntry = typeof ManifestEntry.Type
 
+/** Gaps that one request tells. */
+export const maxToldGaps = 1_000
+
+/** What the serving node could not record, and why; times of its clock. */
+export const ToldGap = Schema.Struct({
+  recordingId: RecordingId,
+  startMs: EpochMs,
+  endMs: EpochMs,
+  cause: GapCause,
+  /** One line for a person. */
+  detail: Schema.String.check(Schema.isMaxLength(400)),
+}).annotate({ identifier: "RecordBackToldGap" })
+export type ToldGap = typeof ToldGap.Type
+
 /** The key that data keys are sent to, signed by the home node: a JWS (EdDSA) over the other members. */
 export const TransferKey = Schema.Struct({
   nodeId: NodeId,
@@ -77,7 +92,10 @@ export const SessionRequest = Schema.Struct({
   offsetMs: Schema.Int,
   /** By how much that may be wrong. */
   offsetErrorMs: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
-  manifest: Schema.Array(ManifestEntry).check(Schema.isMinLength(1), Schema.isMaxLength(maxManifest)),
+  /** Empty where only gaps are told. */
+  manifest: Schema.Array(ManifestEntry).check(Schema.isMaxLength(maxManifest)),
+  /** What is missing there: told once all that is there has come home. */
+  gaps: Schema.Array(ToldGap).check(Schema.isMaxLength(maxToldGaps)),
 }).annotate({ identifier: "RecordBackSessionRequest" })
 export type SessionRequest = typeof SessionRequest.Type
 

@@ -1,4 +1,5 @@
 /** Footage comes home: over two storages, with both nodes dying on the way. */
+import { unite } from "#cluster/recordback-manifest.ts"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { FileIdentity, Storage } from "#media/storage.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"
@@ -96,6 +97,9 @@ describe("record-back", () => {
             }
           }))
 
+        const offline = { id: "gap", recordingId: made.recordingId, startMs: t0 + 100_000, endMs: t0 + 110_000 }
+        serving.gaps = [{ ...offline, cause: "camera_offline", detail: "it does not answer" }]
+
         // First life of both: the serving node dies with segments on their way.
         yield* Effect.scoped(Effect.gen(function*() {
           yield* liveHome(to, home, serving, recordings)
@@ -149,6 +153,17 @@ describe("record-back", () => {
             [...files, ...disks.files(seen.recordingId, everything)].filter((file) => file.nodeId === servingId)
               .map(({ id }) => id).sort(),
           )
+          // The gap ledger at home lets go of what came, and hears why the rest is missing.
+          const covered = unite(
+            home.amended.filter((one) => one.recordingId === made.recordingId).flatMap((one) => one.covered),
+          )
+          assert.deepStrictEqual(covered, [{ start: t0, end: t0 + 10_000 }, { start: t0 + 20_000, end: t0 + 100_000 }])
+          assert.deepInclude(home.amended.flatMap((one) => one.explained), {
+            start: t0 + 100_000,
+            end: t0 + 110_000,
+            cause: "camera_offline",
+            detail: "n: it does not answer",
+          })
           // Twice only what was on its way when one of them died: three at a time, two deaths and a pause.
           const twice = to.sent.length - new Set(to.sent).size
           assert.isAtMost(twice, 9)

@@ -18,7 +18,13 @@ const nodes = ["0190a0a0-0000-7000-8000-00000000000a", "0190a0a0-0000-7000-8000-
 )
 const [nodeA, nodeB] = nodes as [NodeId, NodeId]
 
-const file = (startMs: number, endMs: number, nodeId = nodeA, epoch = 1) => ({ startMs, endMs, nodeId, epoch })
+const file = (startMs: number, endMs: number, nodeId = nodeA, epoch = 1, holder = nodeId) => ({
+  startMs,
+  endMs,
+  nodeId,
+  epoch,
+  holder,
+})
 const gap = (id: string, startMs: number, endMs: number | null, cause: GapCause, nodeId = nodeA) => ({
   id,
   startMs,
@@ -104,6 +110,20 @@ describe("coverage", () => {
     assert.deepStrictEqual(union(all), [{ ...facts.expected }])
     all.slice(1).forEach((one, index) => assert.strictEqual(one.start, all[index]!.end))
     assert.deepStrictEqual(subtract([facts.expected], union(spans)), union(gaps))
+  })
+
+  it("knows what is missing within footage of another node by the ledger of the one that has it", () => {
+    const came = footage({
+      files: [file(0, 4_000), file(4_000, 8_000, nodeB, 2, nodeA), file(8_000, 10_000, nodeA, 3)],
+      gaps: [gap("a", 5_000, 6_000, "camera_offline")],
+    })
+    assert.deepStrictEqual(came.gaps, [{ start: 5_000, end: 6_000, cause: "camera_offline" }])
+    assert.deepStrictEqual(came.spans.map(({ end, nodeId, start }) => [start, end, nodeId]), [
+      [0, 4_000, nodeA],
+      [4_000, 5_000, nodeB],
+      [6_000, 8_000, nodeB],
+      [8_000, 10_000, nodeA],
+    ])
   })
 
   it("gives an overlap of gaps to the one that began first", () => {

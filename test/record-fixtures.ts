@@ -126,6 +126,7 @@ export const fakeMedia = (): FakeMedia => {
     journalLostAt: Effect.sync(() => lostAt),
     gaps: (recordingId, interval) =>
       gaps.filter((gap) => gap.recordingId === recordingId && overlaps(interval, gap.startMs, gap.endMs)),
+    amend: (recordingId) => Effect.sync(() => void calls.push(`amend ${recordingId}`)),
     secrets: { name: "assignments", keys: Effect.succeed(new Set()), reseal: Effect.void },
     forget: (recordingId) => Effect.sync(() => void calls.push(`forget ${recordingId}`)),
   })

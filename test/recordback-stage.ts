@@ -16,7 +16,7 @@ import { type FileIdentity, Storage } from "#media/storage.ts"
 import { layer as storageLayer } from "#media/storage/live.ts"
 import * as Database from "#ops/database.ts"
 import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
-import { NodeId } from "#schema/common.ts"
+import { NodeId, type RecordingId } from "#schema/common.ts"
 import { SegmentHead, SessionRequest } from "#schema/federation-recordback.ts"
 import { type Fingerprint, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import { slots } from "#schema/ownership.ts"
@@ -49,6 +49,10 @@ export interface Side {
   readonly adopted: Array<SegmentFile>
   readonly released: Array<SegmentFile>
   gaps: ReadonlyArray<LedgerGap>
+  /** What its gap ledger was told. */
+  readonly amended: Array<
+    { readonly recordingId: RecordingId } & Parameters<RecorderSupervisor["Service"]["amend"]>[1]
+  >
 }
 
 const sideOf = Effect.fnUntraced(function*(nodeId: NodeId, url: Redacted.Redacted) {
@@ -62,7 +66,7 @@ const sideOf = Effect.fnUntraced(function*(nodeId: NodeId, url: Redacted.Redacte
     signing: keyOf("ed25519"),
     transfer: keyOf("x25519"),
   })
-  return { nodeId, root, url, identity, adopted: [], released: [], gaps: [] } as Side
+  return { nodeId, root, url, identity, adopted: [], released: [], gaps: [], amended: [] } as Side
 })
 
 /** Two sides and a PostgreSQL, for as long as the scope. */
@@ -87,6 +91,7 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
       nodeId: side.nodeId,
       slot,
       entityId: (id) => id,
+      epochOf: () => Effect.succeed(epochs.now),
       owners: Effect.succeed([{ slot, nodeId: homeId, homeNodeId: homeId, address: "", epoch: epochs.now }]),
     }),
     Layer.mock(RecordLedger, {
@@ -94,6 +99,7 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
         Effect.succeed(new Set(asked === slot ? recordings.map(({ recordingId }) => recordingId) : [])),
       adopted: (files) => Effect.sync(() => void side.adopted.push(...files)),
       released: (files) => Effect.sync(() => void side.released.push(...files)),
+      gapsOf: (id) => Effect.succeed(side.gaps.filter(({ recordingId }) => recordingId === id)),
     }),
     Layer.mock(Recordings, {
       get: (id) => {
@@ -107,6 +113,7 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
     }),
     Layer.mock(RecorderSupervisor, {
       gaps: () => side.gaps,
+      amend: (recordingId, told) => Effect.sync(() => void side.amended.push({ recordingId, ...told })),
       status: () => null,
       statuses: () => [],
       secrets: { name: "", keys: Effect.succeed(new Set<string>()), reseal: Effect.void },

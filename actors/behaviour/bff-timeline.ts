@@ -4,7 +4,8 @@
  * Invariants
  * 1. Spans and gaps of the answer do not overlap, and together cover what any holder covered.
  * 2. A moment that somebody recorded is recorded. Where several did, the span that was begun with goes on: no needless seam.
- * 3. A gap's cause is that of the holder with the highest epoch there: it served then.
+ * 3. A gap's cause is that of the holder with the highest epoch there: it served then. That a node was not running counts only where
+ *    nobody knows better.
  */
 import type { Interval, NodeId } from "#schema/common.ts"
 import type { Gap, Span } from "#schema/record.ts"
@@ -87,7 +88,11 @@ const uniteGaps = (held: ReadonlyArray<HeldTimeline>, spans: ReadonlyArray<Inter
   const open = held.flatMap((one) =>
     one.gaps.flatMap((gap) =>
       remainder(gap, spans.slice(after(spans, gap.start)))
-        .map((part): TaggedGap => ({ ...part, cause: gap.cause, epoch: epochAt(one, gap.end) }))
+        .map((part): TaggedGap => ({
+          ...part,
+          cause: gap.cause,
+          epoch: gap.cause === "node_down" ? -1 : epochAt(one, gap.end),
+        }))
     )
   )
   const epochs = [...new Set(open.map(({ epoch }) => epoch))].sort((a, b) => b - a)

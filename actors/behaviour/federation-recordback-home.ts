@@ -7,7 +7,8 @@
  * 2. What is held in quarantine is proven: seal, length, hash, identity, interval, whole fragments, synced. A held segment is not
  *    written to again.
  * 3. A receipt is given for what is among the recordings and in the index, or what this node recorded itself; never for less.
- * 4. Sessions live in memory, {@link mostSessions} at most, each for {@link idleMs} after its last use; what they brought stays.
+ * 4. What the guardian could not record either gets its cause from it, once everything it has is here.
+ * 5. Sessions live in memory, {@link mostSessions} at most, each for {@link idleMs} after its last use; what they brought stays.
  */
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome } from "#actors/protocol/federation-recordback.ts"
@@ -15,6 +16,7 @@ import { Recordings, RecordLedger } from "#actors/protocol/record.ts"
 import { type IncomingRow, RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { explanationsOf } from "#cluster/recordback-gaps.ts"
 import { coverageOf, verdictOf } from "#cluster/recordback-manifest.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
@@ -41,15 +43,12 @@ const futureMs = 86_400_000
 const nothing = { keep: [], receipt: null, reason: "" } as const
 const nameOf = ({ epoch, recordingId, sequence }: SegmentName): SegmentName => ({ recordingId, epoch, sequence })
 
-/** What this node has of a recording by itself, around an interval of its own clock. */
+/** What this node has of a recording, its own and what came from others, around an interval of its own clock. */
 const makeCoverage = Effect.gen(function*() {
-  const [{ nodeId }, storage, supervisor] = yield* Effect.all([Ownership, Storage, RecorderSupervisor])
+  const [storage, supervisor] = yield* Effect.all([Storage, RecorderSupervisor])
   return (recordingId: RecordingId, around: Interval): ReadonlyArray<Interval> =>
     coverageOf(
-      storage.files(recordingId, around).filter((file) => file.nodeId === nodeId).map((file) => ({
-        start: file.startMs,
-        end: file.endMs,
-      })),
+      storage.files(recordingId, around).map((file) => ({ start: file.startMs, end: file.endMs })),
       supervisor.gaps(recordingId, around).map((gap) => ({ start: gap.startMs, end: gap.endMs ?? around.end })),
     )
 })
@@ -79,6 +78,21 @@ const makeJudge = Effect.gen(function*() {
       return startMs <= 0 || startMs + durationMs > nowMs + futureMs ? "its time cannot be" : null
     }
     return { reasonOf, recordings: known }
+  })
+})
+
+/** The ledgers of this node take over what a guardian tells of what is missing on both. */
+const makeExplain = Effect.gen(function*() {
+  const [ownership, ledger, supervisor] = yield* Effect.all([Ownership, RecordLedger, RecorderSupervisor])
+  return Effect.fnUntraced(function*(by: string, gaps: SessionRequest["gaps"]) {
+    if (gaps.length === 0) return
+    const mine = yield* ledger.recordingsOf(ownership.slot)
+    const epoch = (yield* ownership.epochOf(ownership.slot)) ?? 0
+    for (const id of new Set(gaps.map(({ recordingId }) => recordingId))) {
+      if (!mine.has(id)) continue
+      const explained = explanationsOf(gaps.filter(({ recordingId }) => recordingId === id), by)
+      yield* supervisor.amend(id, { covered: [], explained, epoch })
+    }
   })
 })
 
@@ -141,12 +155,14 @@ const make = Effect.gen(function*() {
   const sessions = makeSessions()
   const judge = yield* makeJudge
   const coverage = yield* makeCoverage
+  const explain = yield* makeExplain
   const { complete, take } = yield* makeTake(sessions)
 
   const granted = Effect.fnUntraced(function*(from: NodeId) {
     const refused = new RecordBackRefused({ reason: "This node was not granted the guardianship" })
     const peer = yield* Effect.catchTag(peers.get(from), "NodeNotFound", () => Effect.fail(refused))
     if (peer.relation === "peer" && !peer.guardianGranted) return yield* refused
+    return peer.name
   })
 
   /**
@@ -186,13 +202,14 @@ const make = Effect.gen(function*() {
   })
 
   const open = Effect.fn("RecordBackHome.open")(function*(from: NodeId, request: SessionRequest) {
-    yield* granted(from)
-    const { manifest, offsetErrorMs, offsetMs: shift, rerouteId } = request
+    const name = yield* granted(from)
+    const { gaps, manifest, offsetErrorMs, offsetMs: shift, rerouteId } = request
     const dataKey = yield* keys.open(request.keyId, request.envelope, { rerouteId, from, to: nodeId })
     if (dataKey === null) return yield* new TransferKeyExpired({ keyId: request.keyId })
     if (dataKey === "forged") {
       return yield* new SegmentInvalid({ reason: "envelope", detail: "the envelope of the data key does not open" })
     }
+    yield* explain(name, gaps)
     const nowMs = yield* Clock.currentTimeMillis
     const { reasonOf, recordings } = yield* judge(manifest, nowMs + Math.max(0, -shift))
     const { answers, changed, open: fresh, same } = sortOut(manifest, yield* store.find(from, manifest.map(nameOf)))

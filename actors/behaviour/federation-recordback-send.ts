@@ -7,33 +7,33 @@
  * 3. {@link atOnce} segments go up at once, in chunks, no faster than the rate; memory is that of the chunks.
  */
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
-import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
+import { RecordLedger } from "#actors/protocol/record.ts"
+import { type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { aged, certainMs, type ClockOffset, clockOffset } from "#cluster/recordback-manifest.ts"
 import { type Bucket, type Meter, take } from "#cluster/recordback-rate.ts"
 import { nonceBytes, sealedBytes, sealer } from "#cluster/recordback-seal.ts"
 import { Storage } from "#media/storage.ts"
 import {
-  type ManifestEntry,
-  maxManifest,
+  maxToldGaps,
   type SegmentAnswer,
   SegmentHead,
   SegmentsTaken,
   SessionAnswer,
   SessionRequest,
+  type ToldGap,
   TransferKey,
 } from "#schema/federation-recordback.ts"
 import { PeerRefused } from "#schema/federation.ts"
 import { Clock, Effect, Redacted, Result, Schema, Stream } from "effect"
-import { createHash, hash, randomBytes } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import { checkedTransferKey, makeDataKey, readReceipt } from "./federation-recordback-keys.ts"
 import type { makePlanner } from "./federation-recordback-plan.ts"
+import { makePromises, type Promised } from "./federation-recordback-promise.ts"
 import { keyOf } from "./federation-recordback-session.ts"
 
 const base = "/federation/api/v1/federation/failover/recordback"
 const atOnce = 3
-/** Segments of a session: a GiB of full ones, so that what was hashed is still in memory when it goes. */
-const sessionSegments = 64
 /** After so many refusals (other bytes than promised, an epoch that the home node has not read yet) a segment counts as lost. */
 const mostTries = 3
 /** The first answer comes with a handshake; so many more may tell the home node's clock better. */
@@ -60,17 +60,6 @@ export interface SendOptions {
   readonly meterOf: (jobId: string) => Meter
 }
 
-interface Front {
-  readonly bytes: Uint8Array
-  readonly sha256: string
-}
-
-interface Promised {
-  readonly row: SegmentRow
-  readonly entry: ManifestEntry
-  readonly front: Front
-}
-
 /** What stands before and behind the sealed bytes in the body (RFC 7578). */
 const multipart = (head: string, boundary: string) => {
   const before = Buffer.from(
@@ -85,91 +74,10 @@ const multipart = (head: string, boundary: string) => {
   }
 }
 
-const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => Buffer.concat(parts)
-
-/** What is promised of segments: their bytes read once, hashed and remembered. */
-const makePromises = Effect.gen(function*() {
-  const [storage, store] = yield* Effect.all([Storage, RecordBackStore])
-
-  const frontOf = Effect.fnUntraced(function*(file: { readonly id: string; readonly folder: string }) {
-    const index = yield* storage.index(file)
-    const chunks = yield* Stream.runCollect(storage.bytes(file, { from: 0, to: index[0]?.offset ?? 0 }))
-    const bytes = concat(chunks)
-    return { bytes, sha256: hash("sha256", bytes) } satisfies Front
-  })
-  const hashOf = Effect.fnUntraced(function*({ at, bytes, fileId: id, folder }: SegmentRow) {
-    const digest = createHash("sha256")
-    let length = 0
-    yield* Stream.runForEach(storage.bytes({ id, folder }, { from: at, to: at + bytes }), (chunk) =>
-      Effect.sync(() => {
-        length += chunk.length
-        digest.update(chunk)
-      }))
-    return length === bytes ? digest.digest("hex") : null
-  })
-  /** Null: its bytes are gone. */
-  const promise = Effect.fnUntraced(function*(jobId: string, row: SegmentRow, fronts: Map<string, Front>) {
-    const file = { id: row.fileId, folder: row.folder }
-    const front = fronts.get(row.fileId) ?? (yield* frontOf(file))
-    fronts.set(row.fileId, front)
-    const sha256 = row.sha256 ?? (yield* hashOf(row))
-    if (sha256 === null) return null
-    if (row.sha256 === null) yield* store.hashed(jobId, row, sha256)
-    const { bytes, channelId, endMs, endRow, epoch, exact, fileId, firstRow, recordingId, sequence, startMs } = row
-    const entry: ManifestEntry = {
-      recordingId,
-      epoch,
-      sequence,
-      channelId,
-      fileId,
-      startMs,
-      durationMs: endMs - startMs,
-      fragments: endRow - firstRow,
-      bytes,
-      sha256,
-      frontBytes: front.bytes.length,
-      frontSha256: front.sha256,
-      exact,
-    }
-    return { row, entry, front } satisfies Promised
-  })
-  /** The oldest files that are left, whole ones where they fit. */
-  const next = Effect.fnUntraced(function*(jobId: string) {
-    const rows = yield* store.left(jobId, maxManifest)
-    const last = rows.at(-1)
-    const batch: Array<SegmentRow> = []
-    for (const row of rows) {
-      if (batch.length >= sessionSegments && row.fileId !== batch.at(-1)?.fileId) break
-      batch.push(row)
-    }
-    // The last file may go on beyond what was read: whole in the next session, unless it is all there is.
-    const others = batch.filter(({ fileId }) => fileId !== last?.fileId)
-    const cutOff = rows.length === maxManifest && batch.length === rows.length && others.length > 0
-    return cutOff ? others : batch
-  })
-  return {
-    next: Effect.fnUntraced(function*(jobId: string) {
-      const rows = yield* next(jobId)
-      const fronts = new Map<string, Front>()
-      const promised = yield* Effect.forEach(
-        rows,
-        (row) =>
-          promise(jobId, row, fronts).pipe(
-            Effect.catchTag(
-              "StorageError",
-              (error) => Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null),
-            ),
-            Effect.tap((made) => made === null ? store.settle(jobId, row, "lost", null) : Effect.void),
-          ),
-      )
-      return { rows: rows.length, promised: promised.filter((one) => one !== null) }
-    }),
-  }
-})
-
 export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
   const { meterOf, moved, planner, rate } = options
   const [{ nodeId }, peers, storage, store] = yield* Effect.all([Ownership, Peers, Storage, RecordBackStore])
+  const ledger = yield* RecordLedger
   const promises = yield* makePromises
   let bucket: Bucket = { tokens: 0, atMs: 0 }
 
@@ -283,7 +191,45 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
     },
   )
 
+  const openSession = Effect.fnUntraced(
+    function*(job: JobRow, key: SendKey, told: Pick<SessionRequest, "manifest" | "gaps">) {
+      const route = { rerouteId: job.id, from: nodeId, to: job.homeNodeId }
+      const { dataKey, envelope } = yield* makeDataKey(key, route)
+      const clock = aged(key.clock, (yield* Clock.currentTimeMillis) - key.atMs)
+      const request = yield* Effect.orDie(encodeRequest({
+        rerouteId: job.id,
+        keyId: key.keyId,
+        envelope,
+        offsetMs: clock.offsetMs,
+        offsetErrorMs: clock.errorMs,
+        ...told,
+      }))
+      const opened = yield* peers.call(job.homeNodeId, {
+        method: "POST",
+        path: `${base}/sessions`,
+        body: { json: request as Schema.Json },
+        timeout: "2 minutes",
+      }, SessionAnswer)
+      return { dataKey, opened }
+    },
+  )
+
   return {
+    /** Tells what this node could not record either, and why: the newest of each recording. */
+    tellGaps: Effect.fnUntraced(function*(job: JobRow, key: SendKey) {
+      for (const recordingId of yield* ledger.recordingsOf(job.slot)) {
+        const gaps = (yield* ledger.gapsOf(recordingId)).slice(-maxToldGaps).flatMap((gap): ReadonlyArray<ToldGap> =>
+          gap.endMs === null ? [] : [{
+            recordingId,
+            startMs: gap.startMs,
+            endMs: gap.endMs,
+            cause: gap.cause,
+            detail: gap.detail.slice(0, 400),
+          }]
+        )
+        if (gaps.length > 0) yield* openSession(job, key, { manifest: [], gaps })
+      }
+    }),
     /** The home node's key, by its own word. */
     transferKey: Effect.fnUntraced(function*({ homeNodeId }: JobRow) {
       const peer = yield* peers.get(homeNodeId)
@@ -318,23 +264,10 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       if (rows === 0) return false
       if (promised.length === 0) return true
       const peer = yield* peers.get(job.homeNodeId)
-      const route = { rerouteId: job.id, from: nodeId, to: job.homeNodeId }
-      const { dataKey, envelope } = yield* makeDataKey(key, route)
-      const clock = aged(key.clock, (yield* Clock.currentTimeMillis) - key.atMs)
-      const request = yield* Effect.orDie(encodeRequest({
-        rerouteId: job.id,
-        keyId: key.keyId,
-        envelope,
-        offsetMs: clock.offsetMs,
-        offsetErrorMs: clock.errorMs,
+      const { dataKey, opened } = yield* openSession(job, key, {
         manifest: promised.map(({ entry }) => entry),
-      }))
-      const opened = yield* peers.call(job.homeNodeId, {
-        method: "POST",
-        path: `${base}/sessions`,
-        body: { json: request as Schema.Json },
-        timeout: "2 minutes",
-      }, SessionAnswer)
+        gaps: [],
+      })
       const all = new Map(promised.map((one) => [keyOf(one.entry), one]))
       const wanted: Array<Promised> = []
       let settled = 0

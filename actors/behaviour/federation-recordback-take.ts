@@ -4,13 +4,17 @@
  * Invariants
  * 1. One pass and the memory of a chunk: what is opened is hashed and written at once, and believed when the tag, the length and
  *    the hash hold.
- * 2. A file is stored once: adopted, then indexed, then its ledger told, then receipts; each step may be repeated after a crash.
+ * 2. A file is stored once: adopted, then the gap ledger lets go of what it covers, then the index is told, then receipts; each step
+ *    may be repeated after a crash.
  * 3. At most {@link atOnce} segments come in at once; further ones wait.
  */
 import { RecordLedger } from "#actors/protocol/record.ts"
 import { type IncomingRow, RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { Ownership } from "#cluster/ownership.ts"
+import { unite } from "#cluster/recordback-manifest.ts"
 import { opener } from "#cluster/recordback-seal.ts"
+import { RecorderSupervisor } from "#media/recorder.ts"
 import { type IndexEntry, type Quarantined, Storage } from "#media/storage.ts"
 import type { NodeId } from "#schema/common.ts"
 import {
@@ -21,6 +25,7 @@ import {
   type SegmentHead,
   SegmentInvalid,
 } from "#schema/federation-recordback.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Effect, Redacted, Semaphore, Stream } from "effect"
 import { createHash, hash } from "node:crypto"
 import { signReceipt } from "./federation-recordback-keys.ts"
@@ -68,6 +73,7 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
     RecordBackHomeStore,
     RecordLedger,
   ])
+  const [ownership, supervisor] = yield* Effect.all([Ownership, RecorderSupervisor])
   const incoming = yield* Semaphore.make(atOnce)
   const storing = yield* Semaphore.make(1)
   const answer = (row: IncomingRow, state: SegmentAnswer["state"], receipt: string | null = null): SegmentAnswer => ({
@@ -78,6 +84,14 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
     keep: [],
     receipt,
     reason: "",
+  })
+
+  /** By its fragments: what is missing within the file stays missing. */
+  const cover = Effect.fnUntraced(function*(file: SegmentFile) {
+    const index = yield* Effect.mapError(storage.index(file), noRoom)
+    const covered = unite(index.map(({ endMs, startMs }) => ({ start: startMs, end: endMs })))
+    const epoch = (yield* ownership.epochOf(ownership.slot)) ?? 0
+    yield* supervisor.amend(file.recordingId, { covered, explained: [], epoch })
   })
 
   const store1 = Effect.fnUntraced(function*(from: NodeId, row: IncomingRow) {
@@ -105,6 +119,7 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
             invalid("footage", error.message),
           )),
       )
+      yield* cover(file)
       yield* ledger.adopted([file])
       return yield* Effect.forEach(rows, (row) => store1(from, row))
     }).pipe(Semaphore.withPermit(storing))

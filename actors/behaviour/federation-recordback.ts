@@ -103,6 +103,9 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       case "verify": {
         yield* planned(job)
         yield* planner.release(job.id)
+        const key = keys.get(job.id)
+        if (key === undefined) return failed("the transfer key is not known", false)
+        yield* send.tellGaps(job, key)
         const { left, lost } = yield* store.totals(job.id)
         return { _tag: "Verified", left, lost }
       }

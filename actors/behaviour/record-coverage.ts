@@ -3,8 +3,8 @@
  *
  * Invariants
  * 1. Within what is expected, spans and gaps do not overlap, each list is in order, and together they leave nothing out.
- * 2. A moment counts as recorded where some node has a file over it and no gap of that same node over it; where several have,
- *    the highest epoch is named.
+ * 2. A moment counts as recorded where some node has a file over it and no gap of that same node over it, whoever recorded the file;
+ *    where several have, the highest epoch is named.
  * 3. Every missing moment has one cause: that of the first gap that held; without a gap in the ledger, what the
  *    surroundings tell (see `unexplained`).
  */
@@ -16,12 +16,17 @@ export interface NodeGap extends LedgerGap {
   readonly nodeId: NodeId
 }
 
+/** A file, and the node on whose disks it lies: what is missing within it stands in that node's ledger. */
+export interface HeldFile extends Pick<SegmentFile, "startMs" | "endMs" | "nodeId" | "epoch"> {
+  readonly holder: NodeId
+}
+
 export interface FootageFacts {
   /** What should exist, already cut to what was asked. */
   readonly expected: Interval
   /** When the recording, or what retention has left of it, begins. */
   readonly beginMs: EpochMs
-  readonly files: ReadonlyArray<Pick<SegmentFile, "startMs" | "endMs" | "nodeId" | "epoch">>
+  readonly files: ReadonlyArray<HeldFile>
   readonly gaps: ReadonlyArray<Pick<NodeGap, "id" | "startMs" | "endMs" | "cause" | "nodeId">>
 }
 
@@ -95,14 +100,14 @@ const recordedSpans = (facts: FootageFacts): ReadonlyArray<Span> => {
       [nodeId, union(gaps.map((gap) => ({ start: gap.startMs, end: gap.endMs ?? facts.expected.end })))] as const
     ),
   )
-  const groups = [...groupBy(facts.files, (file) => `${file.nodeId}/${file.epoch}`).values()]
-    .map((files) => ({ files, nodeId: files[0]!.nodeId, epoch: files[0]!.epoch }))
+  const groups = [...groupBy(facts.files, (file) => `${file.holder}/${file.nodeId}/${file.epoch}`).values()]
+    .map((files) => ({ files, holder: files[0]!.holder, nodeId: files[0]!.nodeId, epoch: files[0]!.epoch }))
     .sort((a, b) => b.epoch - a.epoch || (a.nodeId < b.nodeId ? -1 : 1))
   let taken: ReadonlyArray<Interval> = []
   const spans: Array<Span> = []
-  for (const { files, nodeId, epoch } of groups) {
+  for (const { epoch, files, holder, nodeId } of groups) {
     const covered = union(files.map((file) => ({ start: file.startMs, end: file.endMs })), joinMs)
-    const recorded = intersect(subtract(covered, gapsOf.get(nodeId) ?? []), [facts.expected])
+    const recorded = intersect(subtract(covered, gapsOf.get(holder) ?? []), [facts.expected])
     for (const { start, end } of subtract(recorded, taken)) {
       spans.push({ start, end, kind: "continuous", nodeId, epoch })
     }

@@ -56,6 +56,11 @@ export const makeFootage = Effect.gen(function*() {
     const others = told.files.filter((file) => file.nodeId !== nodeId)
     return [...storage.files(id, interval), ...others].sort((a, b) => a.startMs - b.startMs || (a.id < b.id ? -1 : 1))
   })
+  /** The same with the node that has each: of what lies elsewhere the rows name no other. */
+  const held = Effect.fnUntraced(function*(id: RecordingId, interval: Interval) {
+    const own = new Set(storage.files(id, interval).map((file) => file.id))
+    return (yield* files(id, interval)).map((file) => ({ ...file, holder: own.has(file.id) ? nodeId : file.nodeId }))
+  })
   const gaps = Effect.fnUntraced(function*(id: RecordingId, interval: Interval) {
     const told = yield* ledger.footage(id, interval)
     const own = supervisor.gaps(id, interval).map((gap) => ({ ...gap, nodeId }))
@@ -80,7 +85,7 @@ export const makeFootage = Effect.gen(function*() {
     const known = expected === null ? { spans: [], gaps: [] } : footageOf({
       expected,
       beginMs: beginOf(facts),
-      files: yield* files(recording.id, expected),
+      files: yield* held(recording.id, expected),
       gaps: yield* gaps(recording.id, expected),
     })
     return { recordingId: recording.id, recordingToken: recording.recordingToken, expected, ...known } satisfies Footage

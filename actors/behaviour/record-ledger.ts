@@ -15,6 +15,7 @@ import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
+import { allTime } from "#schema/common.ts"
 import { type IndexReport, mostListed } from "#schema/record-index.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Clock, Duration, Effect, Layer, Semaphore } from "effect"
@@ -170,6 +171,12 @@ const make = Effect.gen(function*() {
     adopted: (files) => rows({ files, gone: [] }),
     released: (gone) => rows({ files: [], gone }),
     recordingsOf: store.recordingsOf,
+    gapsOf: Effect.fnUntraced(function*(id) {
+      const own = supervisor.gaps(id, allTime)
+      const known = new Set(own.map((gap) => gap.id))
+      const rest = (yield* store.gapsOf(id, nodeId)).filter((gap) => !known.has(gap.id))
+      return [...own, ...rest].filter(({ endMs }) => endMs !== null).sort((a, b) => a.startMs - b.startMs)
+    }),
   })
 })
 

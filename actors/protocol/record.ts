@@ -30,7 +30,7 @@ import {
   type StoragePartition,
 } from "#schema/record-config.ts"
 import type { IndexRebuild, IndexRebuildNotFound, IndexReport } from "#schema/record-index.ts"
-import type { Coverage, Gap, SegmentFile, Span } from "#schema/record.ts"
+import type { Coverage, Gap, LedgerGap, SegmentFile, Span } from "#schema/record.ts"
 import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
@@ -141,6 +141,8 @@ export class RecordLedger extends Context.Service<RecordLedger, {
   readonly released: (files: ReadonlyArray<SegmentFile>) => Answer<void>
   /** Recordings whose home is `slot`. */
   readonly recordingsOf: (slot: Slot) => Answer<ReadonlySet<RecordingId>>
+  /** What this node could not record and why: its own ledger, and what the database knows besides, by start; open ones left out. */
+  readonly gapsOf: (id: RecordingId) => Answer<ReadonlyArray<LedgerGap>>
 }>()("nightjar/actors/RecordLedger") {}
 
 /** Rebuilds of the index as jobs of this node: one at a time, and a restart goes on with the one that was running. */

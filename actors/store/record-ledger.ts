@@ -50,6 +50,8 @@ export class RecordLedgerStore extends Context.Service<RecordLedgerStore, {
   readonly filesOf: (nodeId: NodeId) => Effect.Effect<ReadonlyArray<SegmentFile>, DependencyUnavailable>
   /** Files and gaps that overlap the interval, by start. */
   readonly footage: (id: RecordingId, interval: Interval) => Effect.Effect<StoredFootage, DependencyUnavailable>
+  /** Gaps that a node told of a recording. */
+  readonly gapsOf: (id: RecordingId, nodeId: NodeId) => Effect.Effect<ReadonlyArray<StoredGap>, DependencyUnavailable>
   /** Recordings whose home is a slot, but for deleted ones. */
   readonly recordingsOf: (slot: Slot) => Effect.Effect<ReadonlySet<RecordingId>, DependencyUnavailable>
   /** Start of the oldest and end of the newest file of nodes other than this. */
@@ -159,6 +161,13 @@ const reading = (sql: SqlClient.SqlClient) => ({
       sql<SegmentRow>`
         SELECT f.*, r.token FROM segment_file f JOIN recording r ON r.id = f.recording_id WHERE f.node_id = ${nodeId}`,
       (rows) => rows.map(segmentOf),
+    )),
+  gapsOf: (id: RecordingId, nodeId: NodeId) =>
+    answered(Effect.map(
+      sql<GapRow>`
+        SELECT id, recording_id, node_id, start_at, end_at, cause, detail FROM recording_gap
+        WHERE recording_id = ${id} AND node_id = ${nodeId} AND end_at > start_at ORDER BY start_at, id`,
+      (rows) => rows.map(gapOf),
     )),
   recordingsOf: (slot: Slot) =>
     answered(

@@ -12,6 +12,9 @@
  *    after the moment it was set to. Gaps that lay in the future are taken back. An hour that happens twice is counted once.
  * 5. Memory is bounded: at most `maxGaps` closed gaps, the oldest are forgotten (they were journalled when they closed).
  *
+ * 6. Footage that comes from another node covers what was missing; what that node tells of the rest replaces a cause that says
+ *    only that nobody was here (`vague`). A gap that is cut keeps its id where it keeps its start and its cause.
+ *
  * A gap that is taken back is told as closed where it began: readers take a gap without length for none.
  */
 import type { EpochMs, Interval, RecordingId } from "#schema/common.ts"
@@ -32,6 +35,12 @@ export type LedgerChange =
   | { readonly _tag: "GapClosed"; readonly gap: LedgerGap }
 
 export type LedgerChanges = ReadonlyArray<LedgerChange>
+
+/** Why something is missing, by the word of somebody else. */
+export interface Explanation extends Interval {
+  readonly cause: GapCause
+  readonly detail: string
+}
 
 /** All there is to know, for tests and for the disk. */
 export interface LedgerSnapshot {
@@ -57,6 +66,10 @@ export interface Ledger {
   readonly withdraw: (at: EpochMs) => LedgerChanges
   /** The node's clock was set back to `now`; `recorded` is what is stored after it. */
   readonly setBack: (now: EpochMs, recorded: ReadonlyArray<Interval>) => LedgerChanges
+  /** Footage of these times (sorted, disjoint) came from elsewhere. */
+  readonly cover: (spans: ReadonlyArray<Interval>) => LedgerChanges
+  /** Another node tells why; sorted, disjoint. */
+  readonly explain: (told: ReadonlyArray<Explanation>) => LedgerChanges
   /** Time passes: only of interest while something is recorded ahead of the clock. */
   readonly tick: (now: EpochMs) => LedgerChanges
   /** Forgets closed gaps that ended before. */
@@ -82,6 +95,9 @@ const ofCamera: ReadonlySet<GapCause> = new Set([
   "stream_invalid",
   "publisher_away",
 ])
+
+/** Says of the node, not of the camera. */
+const vague: ReadonlySet<GapCause> = new Set(["node_down", "takeover", "starting"])
 
 /**
  * Whether a gap with the cause `open` ends and one with the cause `next` begins: a person's pause on either side, a lasting
@@ -181,7 +197,49 @@ export const makeLedger = (
     return changes
   }
 
+  /** Invariant 6: `gap` becomes `pieces` of itself, by start; an open one goes on behind `until`. */
+  const recut = (gap: LedgerGap, pieces: ReadonlyArray<Explanation>, until: EpochMs): Array<LedgerChange> => {
+    if (gap === open) open = null
+    else gaps.splice(gaps.indexOf(gap), 1)
+    const [first, ...rest] = pieces
+    const stays = first !== undefined && first.start === gap.startMs && first.cause === gap.cause
+    const closed = { ...gap, endMs: stays ? first.end : gap.startMs }
+    if (stays) keep(closed)
+    const others = (stays ? rest : pieces).map((piece) => made(piece, piece.cause, piece.detail))
+    others.forEach(keep)
+    const changes = [closed, ...others].map((one): LedgerChange => ({ _tag: "GapClosed", gap: one }))
+    if (gap.endMs !== null) return changes
+    advance(until)
+    return [...changes, start(gap.cause, gap.detail)]
+  }
+  const known = (): ReadonlyArray<LedgerGap> => open === null ? [...gaps] : [...gaps, open]
+
   const self: Ledger = {
+    cover: (spans) =>
+      known().flatMap((gap) => {
+        const within = spans.filter(({ end, start }) => end > gap.startMs && (gap.endMs === null || start < gap.endMs))
+        const last = within.at(-1)
+        if (last === undefined) return []
+        const until = gap.endMs ?? last.end
+        const left = subtract({ start: gap.startMs, end: until }, within)
+          .filter(({ end, start }) => end - start >= options.toleranceMs)
+        return recut(gap, left.map((piece) => ({ ...piece, cause: gap.cause, detail: gap.detail })), until)
+      }),
+    explain: (told) =>
+      known().flatMap((gap) => {
+        if (!vague.has(gap.cause)) return []
+        const within = told.flatMap((one) => {
+          const start = Math.max(one.start, gap.startMs)
+          const end = Math.min(one.end, gap.endMs ?? one.end)
+          return end - start >= options.toleranceMs && one.cause !== gap.cause ? [{ ...one, start, end }] : []
+        })
+        const last = within.at(-1)
+        if (last === undefined) return []
+        const until = gap.endMs ?? last.end
+        const rest = subtract({ start: gap.startMs, end: until }, within)
+          .map((piece) => ({ ...piece, cause: gap.cause, detail: gap.detail }))
+        return recut(gap, [...within, ...rest].sort((a, b) => a.start - b.start), until)
+      }),
     expect: (at, cause, detail) => {
       if (since !== null) return []
       since = Math.max(at, mark)

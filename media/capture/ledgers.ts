@@ -9,7 +9,7 @@
 import type { Storage } from "#media/storage.ts"
 import type { Interval, RecordingId } from "#schema/common.ts"
 import type { LedgerGap, SegmentFile } from "#schema/record.ts"
-import { Clock, Effect, Exit, Scope } from "effect"
+import { Clock, Effect, Exit, Scope, Semaphore } from "effect"
 import type { Journal } from "./journal.ts"
 import { type KeptLedger, openLedger, type StoredSpans, toleranceMs } from "./ledger-store.ts"
 import { union } from "./ledger.ts"
@@ -48,6 +48,7 @@ export const makeLedgers = Effect.fnUntraced(
     const scope = yield* Scope.fork(yield* Scope.Scope)
     const clock = yield* Clock.Clock
     const opened = new Map<RecordingId, KeptLedger & { readonly scope: Scope.Closeable }>()
+    const opening = yield* Semaphore.make(1)
 
     const inside = (file: SegmentFile): Effect.Effect<StoredSpans> =>
       storage.index(file).pipe(
@@ -103,7 +104,7 @@ export const makeLedgers = Effect.fnUntraced(
         )
       opened.set(recordingId, { ...kept, scope: own })
       return kept
-    })
+    }, Semaphore.withPermit(opening))
 
     const allThere = (yield* storage.usage).every(({ state }) => state !== "missing" && state !== "error")
     for (const name of yield* options.disks.list(folder)) {

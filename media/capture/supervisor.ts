@@ -14,7 +14,7 @@ import type { LiveBounds, LiveStreams } from "#media/hub.ts"
 import { type Assignment, type RecorderSupervisor, StaleAssignment, type StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver } from "#media/source.ts"
 import { Storage } from "#media/storage.ts"
-import type { RecordingId, StreamId } from "#schema/common.ts"
+import type { Interval, RecordingId, StreamId } from "#schema/common.ts"
 import { uuid7From } from "#schema/uuid.ts"
 import { keyIdOf, Vault } from "#schema/vault.ts"
 import { Clock, Effect, FiberMap, Latch, PubSub, Random, Semaphore, Stream } from "effect"
@@ -189,6 +189,13 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
     journalAcknowledged: Effect.sync(journal.acknowledged),
     journalLostAt: Effect.sync(journal.lostAt),
     gaps: (recordingId: RecordingId, interval) => ledgers.between(recordingId, interval),
+    amend: Effect.fnUntraced(function*(recordingId, { covered, epoch, explained }) {
+      const { commit, ledger } = yield* ledgers.open(recordingId, epoch)
+      const nowMs = clock.currentTimeMillisUnsafe()
+      const past = <A extends Interval>(all: ReadonlyArray<A>) =>
+        all.map((one) => ({ ...one, end: Math.min(one.end, nowMs) })).filter(({ end, start }) => end > start)
+      yield* commit([...ledger.cover(past(covered)), ...ledger.explain(past(explained))], epoch)
+    }),
     secrets: {
       name: "assignments.json",
       keys: Effect.sync(() =>

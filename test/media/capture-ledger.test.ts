@@ -3,7 +3,7 @@
  * fails names its seed.
  */
 import { readLedger, reconcile } from "#media/capture/ledger-store.ts"
-import { type Ledger, makeLedger, supersedes } from "#media/capture/ledger.ts"
+import { type Ledger, type LedgerChange, makeLedger, supersedes } from "#media/capture/ledger.ts"
 import { encodeLine } from "#media/capture/line-log.ts"
 import type { RecordingId } from "#schema/common.ts"
 import type { GapCause, LedgerGap } from "#schema/record.ts"
@@ -282,5 +282,60 @@ describe("a ledger that starts again", () => {
     ]
     expect(readLedger(lines)).toMatchObject({ since: 10, open: null, gaps: [{ id: "a", startMs: 10, endMs: 20 }] })
     expect(encodeLine("{}")).toMatch(/^[0-9a-f]{8} \{\}\n$/)
+  })
+
+  it("lets go of what came from another node, and takes over its causes, a millisecond like the next", () => {
+    const wordless = ["node_down", "takeover", "starting"]
+    for (let seed = 1; seed <= 60; seed++) {
+      const random = randomFrom(seed)
+      const upTo = (n: number) => Math.floor(random() * n)
+      const ledger = newLedger()
+      const told: Array<LedgerChange> = [...ledger.expect(0, "starting", "")]
+      let now = 0
+      for (let step = 0; step < 12; step++) {
+        now += upTo(30)
+        if (upTo(2) === 0) {
+          told.push(...ledger.missing(upTo(2) === 0 ? "node_down" : causes[upTo(causes.length)]!, "", now))
+        } else {
+          told.push(...ledger.resume(now, "packet_loss", ""))
+          now += 1 + upTo(30)
+          ledger.extend(now)
+        }
+      }
+      const causesAt = () =>
+        Array.from({ length: now }, (_, t) => ledger.between({ start: t, end: t + 1 }).map((gap) => gap.cause))
+      const before = causesAt()
+      const spans: Array<{ start: number; end: number }> = []
+      for (let at = upTo(40); at < now - 10; at += 10 + upTo(60)) spans.push({ start: at, end: at + 1 + upTo(9) })
+      told.push(...ledger.cover(spans))
+      const covered = causesAt()
+      const words = spans.map(({ end }, i) => ({
+        start: end,
+        end: Math.min(now, end + 1 + (i % 7)),
+        cause: (["auth_failed", "node_down"] as const)[i % 2]!,
+        detail: "there",
+      })).filter(({ end, start }) => end > start)
+      told.push(...ledger.explain(words))
+      const after = causesAt()
+      for (let t = 0; t < now; t++) {
+        const within = ({ end, start }: { start: number; end: number }) => start <= t && t < end
+        const left = spans.some(within) ? [] : before[t]!
+        expect(covered[t], `seed ${seed} at ${t}`).toEqual(left)
+        const word = words.find(within)
+        const cause = left[0]
+        const said = word !== undefined && cause !== undefined && wordless.includes(cause) ? [word.cause] : left
+        expect(after[t], `seed ${seed} at ${t}`).toEqual(said)
+      }
+      // What was written down says the same, and the ledger goes on.
+      const record = readLedger(told.map((change) => JSON.stringify(change)))
+      const key = ({ cause, endMs, startMs }: LedgerGap) => `${startMs} ${endMs} ${cause}`
+      const { gaps, mark, open } = ledger.snapshot()
+      expect(record.gaps.map(key).sort()).toEqual(gaps.map(key).sort())
+      expect(record.open).toEqual(open)
+      if (open !== null) expect(mark).toBe(open.startMs)
+      expect(ledger.cover(spans)).toEqual([])
+      ledger.resume(now + 5, "packet_loss", "")
+      expect(ledger.snapshot().open).toBe(null)
+    }
   })
 })
