@@ -6,6 +6,7 @@
  *    mid-call) is `DependencyUnavailable`.
  * 2. A former owner answers that its entity is moving: who asks again reaches the new one.
  */
+import type { ControlElsewhere } from "#schema/federation-failover.ts"
 import type { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect } from "effect"
@@ -48,6 +49,16 @@ export const ask = <A, E extends { readonly _tag: string }, R>(
 /** What an entity answers on a node that does not serve it (any more). */
 export const moving = (): DependencyUnavailable =>
   new DependencyUnavailable({ dependency: "node", message: "This is moving to another node; try again in a moment." })
+
+/** For what is tried again by itself: another node has control now. */
+export const later = <A, E extends { readonly _tag: string }, R>(
+  work: Effect.Effect<A, E, R>,
+): Effect.Effect<A, Exclude<E, ControlElsewhere> | DependencyUnavailable, R> =>
+  work.pipe(
+    Effect.catch((error): Effect.Effect<never, Exclude<E, ControlElsewhere> | DependencyUnavailable> =>
+      error._tag === "ControlElsewhere" ? Effect.fail(moving()) : Effect.fail(error as Exclude<E, ControlElsewhere>)
+    ),
+  )
 
 /** The work of an entity's handler, cut off at `limit`. */
 export const serve = <A, E extends { readonly _tag: string }, R>(

@@ -26,6 +26,8 @@ export interface Owner {
   /** `host:port` of the serving node's runner. */
   readonly address: string
   readonly epoch: number
+  /** Its home is no member here: it has a database of its own. */
+  readonly adopted: boolean
 }
 
 /** A node with a database of its own, whose cameras may be served here. */
@@ -90,6 +92,7 @@ interface Row {
   readonly homeNodeId: string
   readonly address: string
   readonly epoch: string | number | bigint
+  readonly adopted: boolean
 }
 
 const same = (a: ReadonlyArray<Owner>, b: ReadonlyArray<Owner>): boolean =>
@@ -162,7 +165,7 @@ const readOwners: Effect.Effect<ReadonlyArray<Owner>, SqlError.SqlError, SqlClie
   SqlClient.SqlClient,
   (sql) =>
     sql<Row>`
-      SELECT o.slot, o.node_id AS "nodeId", h.node_id AS "homeNodeId", n.address, o.epoch
+      SELECT o.slot, o.node_id AS "nodeId", h.node_id AS "homeNodeId", n.address, o.epoch, h.adopted
       FROM group_owner o JOIN node n ON n.node_id = o.node_id JOIN node h ON h.slot = o.slot
       ORDER BY o.slot`,
 ).pipe(Effect.map((rows) =>
@@ -174,6 +177,7 @@ const readOwners: Effect.Effect<ReadonlyArray<Owner>, SqlError.SqlError, SqlClie
         homeNodeId: NodeId.make(row.homeNodeId),
         address: row.address,
         epoch: Number(row.epoch),
+        adopted: row.adopted,
       }] :
       []
   )

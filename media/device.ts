@@ -5,7 +5,8 @@
  * Invariants
  * 1. Every call ends within its time limit, with a typed error if it must; nothing a device sends makes it throw or grow.
  * 2. Credentials go to the host and port that a person gave, never to an address that the device names.
- * 3. One connection to a device at a time, and one more where it is listened to; a call is repeated only where it has not reached the device's services.
+ * 3. What is not reading is sent only where `DeviceOptions.allow` says so at that moment.
+ * 4. One connection to a device at a time, and one more where it is listened to; a call is repeated only where it has not reached the device's services.
  */
 import type {
   Capability,
@@ -42,6 +43,11 @@ export interface DeviceOptions {
   readonly requestTimeoutMs: number
   /** Services that are left alone although the device names them, as if it did not. */
   readonly without?: ReadonlyArray<"media" | "media2">
+  /**
+   * Asked immediately before each request that makes the device do or become something, after whatever it waited for; where it fails
+   * nothing is sent, and that is the answer. `reset`: the device forgets its settings. Left out: nobody is asked.
+   */
+  readonly allow?: (what: "command" | "reset") => Effect.Effect<void, DeviceError>
 }
 
 type Answer<A, E = never> = Effect.Effect<A, E | DeviceError>

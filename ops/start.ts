@@ -48,6 +48,7 @@ import * as EventLogs from "#actors/behaviour/event-log.ts"
 import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
+import * as FailoverControl from "#actors/behaviour/federation-control.ts"
 import * as Failover from "#actors/behaviour/federation-failover.ts"
 import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
 import * as FederationNodes from "#actors/behaviour/federation-node.ts"
@@ -78,7 +79,6 @@ import * as RecordBehaviour from "#actors/behaviour/record.ts"
 import * as ReplayEntity from "#actors/behaviour/replay-entity.ts"
 import * as ReplayBehaviour from "#actors/behaviour/replay.ts"
 import * as SearchBehaviour from "#actors/behaviour/search.ts"
-import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { HealthChecks } from "#actors/protocol/health.ts"
 import { FederatedChannelStore } from "#actors/store/bff-federation.ts"
@@ -213,7 +213,6 @@ const control = (settings: Settings, reach: OwnReach) => {
   const stores = Layer.mergeAll(
     Layer.succeed(DeviceDrivers, deviceDrivers),
     Layer.succeed(SourceDrivers, drivers),
-    FailoverGate.layer,
     CaptureHolds.layer,
     FailoverStore.layer,
     CameraBundleStore.layer,
@@ -298,6 +297,7 @@ const control = (settings: Settings, reach: OwnReach) => {
   )
   return background.pipe(
     Layer.provideMerge(services),
+    Layer.provideMerge(FailoverControl.layer),
     Layer.provideMerge(stores),
     Layer.provideMerge(
       Layer.mergeAll(

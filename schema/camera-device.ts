@@ -7,6 +7,7 @@
  */
 import { Schema } from "effect"
 import { CameraId, Instant } from "./common.ts"
+import { ControlElsewhere } from "./federation-failover.ts"
 
 /** Characters of a device's own words in an error. */
 export const maxDetail = 200
@@ -257,7 +258,14 @@ export class CameraRefused extends Schema.TaggedError<CameraRefused>()("CameraRe
   }
 }
 
-export const deviceErrors = [OnvifOperationUnsupported, CameraAuthFailed, CameraUnreachable, CameraRefused] as const
+/** The last one: this node may not command it now. */
+export const deviceErrors = [
+  OnvifOperationUnsupported,
+  CameraAuthFailed,
+  CameraUnreachable,
+  CameraRefused,
+  ControlElsewhere,
+] as const
 export const DeviceError = Schema.Union(deviceErrors)
 export type DeviceError = typeof DeviceError.Type
 

@@ -171,8 +171,13 @@ export const Reroute = Schema.Struct({
 export type Reroute = typeof Reroute.Type
 
 /** What may not be done while another node serves. */
-export const BlockedOperation = Schema.Literals(["recording_deletion", "camera_deletion"])
-export type BlockedOperation = typeof BlockedOperation.Type
+export const blockedOperations = [
+  "recording_deletion",
+  "camera_deletion",
+  "camera_factory_reset",
+  "license_release",
+] as const
+export const BlockedOperation = Schema.Literals(blockedOperations)
 
 export const FailoverStatus = Schema.Struct({
   /** For a badge: `attention` where something is not ready, `serving` where a takeover is under way here or of this node. */

@@ -92,7 +92,14 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
       slot,
       entityId: (id) => id,
       epochOf: () => Effect.succeed(epochs.now),
-      owners: Effect.succeed([{ slot, nodeId: homeId, homeNodeId: homeId, address: "", epoch: epochs.now }]),
+      owners: Effect.succeed([{
+        slot,
+        nodeId: homeId,
+        homeNodeId: homeId,
+        address: "",
+        epoch: epochs.now,
+        adopted: false,
+      }]),
     }),
     Layer.mock(RecordLedger, {
       recordingsOf: (asked) =>

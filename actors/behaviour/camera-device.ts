@@ -6,18 +6,22 @@
  * 1. A handler answers within {@link handlerLimit}.
  * 2. What was learnt of a device (its clock, its services) is forgotten when its address or credentials change, when it cannot be
  *    reached and when it refuses: the next call connects anew, and what it refused on a kept connection is asked once more.
- * 3. At most {@link waiting} calls of a camera wait; more are turned away.
+ * 3. An entity lives within one epoch: its device is told nothing with another one, and nothing while this node has no control of it
+ *    ({@link FailoverGate}), however long a command waited for its turn.
+ * 4. At most {@link waiting} calls of a camera wait; more are turned away.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { CameraDeviceActor, type CameraDeviceClient, CameraDevices } from "#actors/protocol/camera-device.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { ask } from "#cluster/ask.ts"
+import { Ownership } from "#cluster/ownership.ts"
 import { type Device, DeviceDrivers } from "#media/device.ts"
 import { DeviceDiscovery } from "#media/discovery.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { CameraNotFound } from "#schema/camera.ts"
 import { CameraId } from "#schema/common.ts"
-import { entityId, parseEntityId } from "#schema/ownership.ts"
+import { entityId, parseEntityId, type Slot } from "#schema/ownership.ts"
 import { Vault } from "#schema/vault.ts"
 import { Duration, Effect, Layer, Semaphore } from "effect"
 import { Entity } from "effect/cluster"
@@ -39,6 +43,18 @@ interface Held {
   readonly device: Device
 }
 
+/** Whether the device may be told something now, by this entity with the epoch in which it began. */
+const makeAllow = Effect.fnUntraced(function*(slot: Slot) {
+  const [ownership, gate] = yield* Effect.all([Ownership, FailoverGate])
+  const epoch = yield* ownership.epochOf(slot)
+  const served = { slot, epoch: epoch ?? 0 }
+  return (what: "command" | "reset") =>
+    (what === "reset" ? gate.mayDelete(served) : gate.mayControl(served)).pipe(
+      Effect.catchTag("DependencyUnavailable", ({ message }) =>
+        Effect.fail(new CameraUnreachable({ reason: "busy", detail: message }))),
+    )
+})
+
 /** The device, connected when it is first needed. */
 const makeConnection = Effect.gen(function*() {
   const [store, vault, drivers] = yield* Effect.all([CameraStore, Vault, DeviceDrivers])
@@ -46,13 +62,14 @@ const makeConnection = Effect.gen(function*() {
   const home = parseEntityId(address.entityId)
   if (home === null) return yield* Effect.die(new Error(`${address.entityId} is not the id of a camera`))
   const id = CameraId.make(home.id)
+  const allow = yield* makeAllow(home.slot)
   const connecting = yield* Semaphore.make(1)
   let held: Held | null = null
 
   const device = Effect.fnUntraced(function*(operation: DeviceOperation) {
     const { driver, key, options } = yield* doorOf({ store, vault, drivers }, id, operation)
     if (held !== null && held.key === key) return held.device
-    const made = yield* driver.connect(yield* options(requestTimeoutMs))
+    const made = yield* driver.connect({ ...yield* options(requestTimeoutMs), allow })
     held = { key, device: made }
     return made
   })

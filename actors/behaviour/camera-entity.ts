@@ -7,8 +7,10 @@
  * 2. A configuration that was written is not taken back because the capture could not be assigned: the activation loop
  *    (`camera-activation.ts`) assigns it later.
  * 3. Nothing is assigned, withdrawn or written without the epoch with which this node serves the camera's slot.
+ * 4. Nothing is changed while another node has control of the camera, and nothing deleted during a reroute ({@link FailoverGate}).
  */
 import { CameraActor } from "#actors/protocol/camera.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import type { Writer } from "#actors/store/camera-rows.ts"
 import { CameraStore } from "#actors/store/camera.ts"
@@ -82,6 +84,7 @@ interface Tagged {
 const makeTools = Effect.gen(function*() {
   const store = yield* CameraStore
   const ownership = yield* Ownership
+  const gate = yield* FailoverGate
   const services = yield* Effect.context<Ownership | CameraStore | RecordingPlans | RecorderSupervisor | Vault>()
   const address = yield* Entity.CurrentAddress
   const home = parseEntityId(address.entityId)
@@ -99,6 +102,24 @@ const makeTools = Effect.gen(function*() {
     store.get(cameraId),
     (found) => found === null ? Effect.fail(new CameraNotFound({ id: cameraId })) : Effect.succeed(found),
   )
+  const write = <A, E extends Tagged, B, F extends Tagged, G extends Tagged>(
+    allowed: (by: Writer) => Effect.Effect<unknown, G>,
+    work: (by: Writer) => Effect.Effect<A, E>,
+    answer: Effect.Effect<B, F>,
+  ) =>
+    serve(
+      handlerLimit,
+      Effect.gen(function*() {
+        const by = yield* writer
+        yield* allowed(by)
+        yield* work(by)
+        yield* Effect.catchCause(
+          start,
+          (cause) => Effect.logWarning("A changed camera will be assigned later", { cameraId, cause }),
+        )
+        return yield* answer
+      }),
+    )
   return {
     store,
     start,
@@ -115,30 +136,22 @@ const makeTools = Effect.gen(function*() {
       }).pipe(Effect.catchTag("CameraNotFound", () => Effect.fail(new StreamNotFound({ id })))),
     /** Writes under the epoch in force, assigns, and answers what stands there then; what cannot be assigned is left to the loop. */
     change: <A, E extends Tagged, B, F extends Tagged>(
-      write: (by: Writer) => Effect.Effect<A, E>,
+      work: (by: Writer) => Effect.Effect<A, E>,
       answer: Effect.Effect<B, F>,
-    ) =>
-      serve(
-        handlerLimit,
-        Effect.gen(function*() {
-          yield* write(yield* writer)
-          yield* Effect.catchCause(
-            start,
-            (cause) => Effect.logWarning("A changed camera will be assigned later", { cameraId, cause }),
-          )
-          return yield* answer
-        }),
-      ),
+    ) => write(gate.mayChange, work, answer),
+    /** As `change`, of what goes for good. */
+    remove: <A, E extends Tagged>(work: (by: Writer) => Effect.Effect<A, E>) =>
+      write(gate.mayDelete, work, Effect.void),
   }
 })
 
-const handlers = Effect.map(makeTools, ({ camera, change, channel, start, store, stream }) =>
+const handlers = Effect.map(makeTools, ({ camera, change, channel, remove, start, store, stream }) =>
   CameraActor.of({
     Start: () => serve(handlerLimit, start),
     Create: ({ payload: { camera: made } }) =>
       change((by) => store.insert(by, made), Effect.catchTag(camera, "CameraNotFound", (gone) => Effect.die(gone))),
     Update: ({ payload: { change: to, id, ifMatch } }) => change((by) => store.update(by, id, to, ifMatch), camera),
-    Delete: ({ payload: { id, ifMatch } }) => change((by) => store.remove(by, id, ifMatch), Effect.void),
+    Delete: ({ payload: { id, ifMatch } }) => remove((by) => store.remove(by, id, ifMatch)),
     AddChannel: ({ payload: { channel: made, id } }) =>
       change(
         (by) => store.addChannel(by, id, made),
@@ -148,8 +161,7 @@ const handlers = Effect.map(makeTools, ({ camera, change, channel, start, store,
       change((by) => store.updateChannel(by, channelId, { name, active }, ifMatch), channel(channelId)),
     ToggleChannel: ({ payload: { active, channelId, ifMatch } }) =>
       change((by) => store.updateChannel(by, channelId, { name: null, active }, ifMatch), channel(channelId)),
-    DeleteChannel: ({ payload: { channelId, ifMatch } }) =>
-      change((by) => store.removeChannel(by, channelId, ifMatch), Effect.void),
+    DeleteChannel: ({ payload: { channelId, ifMatch } }) => remove((by) => store.removeChannel(by, channelId, ifMatch)),
     SetCapability: ({ payload: { by: user, change: to, channelId, id } }) =>
       change((by) => store.setCapability(by, { cameraId: id, channelId }, to, user), Effect.void),
     AddStream: ({ payload: { channelId, stream: made } }) =>
@@ -159,8 +171,7 @@ const handlers = Effect.map(makeTools, ({ camera, change, channel, start, store,
       ),
     UpdateStream: ({ payload: { change: to, ifMatch, streamId } }) =>
       change((by) => store.updateStream(by, streamId, to, ifMatch), stream(streamId)),
-    DeleteStream: ({ payload: { ifMatch, streamId } }) =>
-      change((by) => store.removeStream(by, streamId, ifMatch), Effect.void),
+    DeleteStream: ({ payload: { ifMatch, streamId } }) => remove((by) => store.removeStream(by, streamId, ifMatch)),
   }))
 
 /** Stays once it is there; a defect of one message is told to its caller and harms no other. */

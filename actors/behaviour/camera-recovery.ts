@@ -8,7 +8,7 @@
 import { CameraRecovery, type FoundCamera, type FoundStream } from "#actors/protocol/camera-recovery.ts"
 import { CameraActor } from "#actors/protocol/camera.ts"
 import { CameraStore } from "#actors/store/camera.ts"
-import { ask } from "#cluster/ask.ts"
+import { ask, later } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { cameraSecret, type NewCamera, type NewChannel, type NewStream, streamSecret } from "#schema/camera-change.ts"
 import type { CameraId } from "#schema/common.ts"
@@ -113,7 +113,7 @@ const make = Effect.gen(function*() {
     yield* ask(client.Create({ camera: yield* newCamera(found, ownership.nodeId) }))
     return { cameraId: found.id, slot: ownership.slot, made: true }
   }, (effect, found) =>
-    Effect.catchTag(effect, [
+    Effect.catchTag(later(effect), [
       "CameraNotFound",
       "ChannelNotFound",
       "ChannelsExhausted",

@@ -3,11 +3,17 @@
  *
  * Invariants
  * 1. At most one lease, in memory alone: after a move of the entity whoever renews first has it, which is whoever had it.
- * 2. An id that was ended stays ended for {@link rememberedMs}: its node hears of it at the next renewal.
+ * 2. Taken and renewed only while this node may control the camera.
+ * 3. An id that was ended stays ended for {@link rememberedMs}: its node hears of it at the next renewal.
  */
 import { CameraTalkActor, leaseMs } from "#actors/protocol/camera-talk.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
+import { moving } from "#cluster/ask.ts"
+import { Ownership } from "#cluster/ownership.ts"
 import { TalkBackTaken, type TalkLease } from "#schema/camera-talk.ts"
+import { parseEntityId } from "#schema/ownership.ts"
 import { Clock, Duration, Effect } from "effect"
+import { Entity } from "effect/cluster"
 
 const rememberedMs = 60_000
 /** More were ended within a minute by nobody. */
@@ -22,7 +28,11 @@ interface Held {
   readonly deadMs: number
 }
 
-const handlers = Effect.sync(() => {
+const handlers = Effect.gen(function*() {
+  const [ownership, gate, address] = yield* Effect.all([Ownership, FailoverGate, Entity.CurrentAddress])
+  const home = parseEntityId(address.entityId)
+  if (home === null) return yield* Effect.die(new Error(`${address.entityId} is not the id of a camera`))
+  const { slot } = home
   let held: Held | null = null
   const ended = new Map<string, number>()
 
@@ -36,6 +46,9 @@ const handlers = Effect.sync(() => {
 
   return CameraTalkActor.of({
     Hold: Effect.fnUntraced(function*({ payload: { lease } }) {
+      const epoch = yield* ownership.epochOf(slot)
+      if (epoch === null) return yield* moving()
+      yield* gate.mayControl({ slot, epoch })
       const nowMs = yield* Clock.currentTimeMillis
       forget(nowMs)
       if (ended.has(lease.id)) return false

@@ -202,7 +202,10 @@ const watch = (live: Live, tokens: AccessTokens["Service"], leases: Leases): Eff
       const nowMs = yield* Clock.currentTimeMillis
       const kept = yield* leases.hold({ ...lease, untilMs: untilOf(live) }).pipe(
         Effect.timeout(leaseMs / 2),
-        Effect.catchTag("TalkBackTaken", () => Effect.succeed(false)),
+        Effect.catchTags({
+          TalkBackTaken: () => Effect.succeed(false),
+          ControlElsewhere: () => Effect.succeed(false),
+        }),
         // Its owner moves, or the database is away: the lease holds for a while longer.
         Effect.catch(() => Effect.succeed(null)),
       )

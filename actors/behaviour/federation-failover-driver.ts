@@ -5,6 +5,7 @@
  * 1. After a start every protection goes on where it was: its state is read, and what was under way is given again.
  * 2. Whoever was released goes for good once nothing of it is left here.
  */
+import { Controls } from "#actors/protocol/federation-control.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { FailoverStore, type ProtectionRow } from "#actors/store/federation-failover.ts"
@@ -55,7 +56,8 @@ export interface DriverParts {
 
 export const makeDriver = ({ heard, load, publishChange, settings, snapshots, takeover }: DriverParts) =>
   Effect.gen(function*() {
-    const [store, ownership, peers, recordBacks] = yield* Effect.all([FailoverStore, Ownership, Peers, RecordBacks])
+    const [store, ownership, peers] = yield* Effect.all([FailoverStore, Ownership, Peers])
+    const [controls, recordBacks] = yield* Effect.all([Controls, RecordBacks])
     const { nodeId } = ownership
     const wards = new Map<ProtectionId, Ward>()
     const fibers = yield* FiberMap.make<ProtectionId>()
@@ -92,7 +94,9 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
         const { homeNodeId, slot } = ward.row()
         const { relation } = yield* peers.get(homeNodeId)
         const owned = relation === "member" && slot !== null && (yield* ownership.epochOf(slot)) === epoch
-        if (override || owned) yield* ward.outcome({ type: "leaseObtained", epoch })
+        if (!override && !owned) return
+        yield* controls.hold(homeNodeId, epoch)
+        yield* ward.outcome({ type: "leaseObtained", epoch })
       },
       (work) => Effect.ignore(work),
     )
@@ -112,7 +116,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
         case "acquireLease":
           return acquire(ward, command)
         case "releaseLease":
-          return Effect.void
+          return controls.hold(ward.row().homeNodeId, null)
         case "giveBack":
           return takeover.giveBack(ward, command)
         case "stopServing":

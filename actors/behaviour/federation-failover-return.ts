@@ -8,7 +8,7 @@
  * 3. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
-import { FailoverGate } from "#actors/protocol/federation-gate.ts"
+import { Controls } from "#actors/protocol/federation-control.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
@@ -46,7 +46,7 @@ const databaseAway = () =>
   new DependencyUnavailable({ dependency: "database", message: "The database does not answer; try again in a moment." })
 
 export const makeReturn = Effect.gen(function*() {
-  const [store, ownership, peers, gate] = yield* Effect.all([FailoverStore, Ownership, Peers, FailoverGate])
+  const [store, ownership, peers, controls] = yield* Effect.all([FailoverStore, Ownership, Peers, Controls])
   const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
   const { nodeId, slot } = ownership
   const epochNow = Effect.map(ownership.epochOf(slot), (epoch) => epoch ?? 0)
@@ -104,7 +104,7 @@ export const makeReturn = Effect.gen(function*() {
     const answers = (yield* Effect.forEach(granted, askOne, { concurrency: 8 })).filter((answer) => answer !== null)
     for (const status of answers) yield* tell({ type: "answered", status })
     const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
-    yield* gate.tell(
+    yield* controls.tellServedBy(
       serving === undefined ? null : { nodeId: serving.nodeId, epoch: serving.epoch, control: serving.control },
     )
   })

@@ -6,8 +6,8 @@
  * 1. What is answered of a protection is what its fiber knows now; what is answered of a reroute is on record.
  */
 import { Events } from "#actors/protocol/event.ts"
+import { Controls } from "#actors/protocol/federation-control.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
-import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { FailoverStore, type RerouteRow } from "#actors/store/federation-failover.ts"
@@ -17,6 +17,7 @@ import { statusOf } from "#cluster/protection-state.ts"
 import type { NodeId, PageRequest } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import {
+  blockedOperations,
   type FailoverStatus,
   type ProtectionCreate,
   ProtectionId,
@@ -191,11 +192,11 @@ const protecting = (driver: Driver, refresh: (ward: Ward) => Effect.Effect<strin
 
 const make = ({ dataFolder, name, version }: FailoverOptions) =>
   Effect.gen(function*() {
-    const [store, ownership, peers, gate, events] = yield* Effect.all([
+    const [store, ownership, peers, controls, events] = yield* Effect.all([
       FailoverStore,
       Ownership,
       Peers,
-      FailoverGate,
+      Controls,
       Events,
     ])
     const { nodeId } = ownership
@@ -284,7 +285,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
 
     const status = Effect.gen(function*() {
       const [{ diskFreeBytes, used }, shorts] = [yield* load, yield* driver.shorts]
-      const servedBy = yield* gate.servedBy()
+      const servedBy = yield* controls.servedBy()
       const wards = [...driver.wards.values()]
       const serving = wards.flatMap((ward) => {
         const { service } = ward.state()
@@ -310,7 +311,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
           "attention",
         serving,
         servedBy,
-        blocked: servedBy === null ? [] : ["recording_deletion", "camera_deletion"],
+        blocked: servedBy === null && serving.length === 0 ? [] : blockedOperations,
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,

@@ -10,6 +10,7 @@
  */
 import { Presence } from "#actors/protocol/auth-presence.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { License } from "#actors/protocol/license.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { EpochMs, type PageRequest, Uuid7 } from "#schema/common.ts"
@@ -148,6 +149,7 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
   const known = yield* LicenseKnown
   const cameras = yield* Cameras
   const presence = yield* Presence
+  const gate = yield* FailoverGate
   const vault = yield* Vault
   const papers = yield* makePapers
   const { nodeId } = yield* NodeIdentity
@@ -233,6 +235,7 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
     deactivate: Effect.fnUntraced(function*() {
       const { facts, kept } = yield* known.read
       if (kept.installed === null) return yield* new LicenseAbsent({ wanted: "license" })
+      yield* gate.mayReleaseLicense
       const licenseId = facts.installed?.genuine === true ? facts.installed.claims.licenseId : null
       const receipt = yield* papers.receipt(known.hardware().hardwareId, licenseId)
       yield* known.store.release(receipt.releasedAt)
@@ -249,6 +252,7 @@ const make = Effect.fnUntraced(function*(options: LicenseOptions) {
     releaseKey: Effect.fnUntraced(function*() {
       const { facts, kept } = yield* known.read
       if (kept.key === null) return yield* new LicenseAbsent({ wanted: "key" })
+      yield* gate.mayReleaseLicense
       const licenseId = facts.installed?.genuine === true ? facts.installed.claims.licenseId : null
       const receipt = yield* papers.receipt(known.hardware().hardwareId, licenseId)
       yield* server.release(yield* openKey(kept.key.sealed), receipt)

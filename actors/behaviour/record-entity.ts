@@ -6,8 +6,10 @@
  * 1. A handler answers within its time limit, with `DependencyUnavailable` if it must.
  * 2. What was written is not taken back because the camera could not be told: the activation loop of cameras notices.
  * 3. `Delete` answers when the deletion is on record; a purge (`record-purge.ts`) deletes the footage, through any restart.
+ * 4. Nothing is changed while another node has control of the camera, and nothing deleted during a reroute ({@link FailoverGate}).
  */
 import { CameraActor } from "#actors/protocol/camera.ts"
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { RecordingActor } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ask, moving, serve } from "#cluster/ask.ts"
@@ -28,6 +30,7 @@ const cameraLimit = Duration.seconds(5)
 const handlers = Effect.gen(function*() {
   const store = yield* RecordStore
   const ownership = yield* Ownership
+  const gate = yield* FailoverGate
   const cameraOf = yield* CameraActor.client
   const address = yield* Entity.CurrentAddress
   const home = parseEntityId(address.entityId)
@@ -39,6 +42,7 @@ const handlers = Effect.gen(function*() {
     if (epoch === null) return yield* moving()
     return { slot, epoch, nowMs: yield* Clock.currentTimeMillis }
   })
+  const changing = Effect.tap(writer, gate.mayChange)
   const tellCamera = (id: CameraId) =>
     ask(cameraOf(entityId(slot, id)).Start({ id })).pipe(
       Effect.timeout(cameraLimit),
@@ -71,7 +75,7 @@ const handlers = Effect.gen(function*() {
       serve(
         handlerLimit,
         Effect.gen(function*() {
-          yield* store.insert(yield* writer, made)
+          yield* store.insert(yield* changing, made)
           return yield* Effect.catchTag(
             done(made.id, "recording.created"),
             "RecordingNotFound",
@@ -83,7 +87,7 @@ const handlers = Effect.gen(function*() {
       serve(
         handlerLimit,
         Effect.gen(function*() {
-          yield* store.update(yield* writer, id, change, ifMatch)
+          yield* store.update(yield* changing, id, change, ifMatch)
           return yield* done(id, "recording.changed")
         }),
       ),
@@ -91,7 +95,7 @@ const handlers = Effect.gen(function*() {
       serve(
         handlerLimit,
         Effect.gen(function*() {
-          yield* store.toggle(yield* writer, id, enabled, ifMatch)
+          yield* store.toggle(yield* changing, id, enabled, ifMatch)
           return yield* done(id, "recording.toggled")
         }),
       ),
@@ -99,7 +103,7 @@ const handlers = Effect.gen(function*() {
       serve(
         handlerLimit,
         Effect.gen(function*() {
-          const cameraId = yield* store.markDeleted(yield* writer, id, ifMatch)
+          const cameraId = yield* store.markDeleted(yield* Effect.tap(writer, gate.mayDelete), id, ifMatch)
           yield* tellCamera(cameraId)
           yield* Effect.logInfo("A recording was deleted; its footage follows", { recordingId: id })
         }),

@@ -5,7 +5,9 @@
  * 1. The deletion is in the database before the first file goes, and stays there until the last one is gone: a restart in
  *    between goes on with it.
  * 2. A file goes only when no capture is assigned to its recording any more.
+ * 3. Nothing goes during a reroute: what was deleted before it waits until it is over.
  */
+import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
@@ -40,7 +42,13 @@ const purgeFiles = Effect.fnUntraced(function*(id: RecordingId) {
 /** One round. */
 export const purge = Effect.gen(function*() {
   const [ownership, store, supervisor] = yield* Effect.all([Ownership, RecordStore, RecorderSupervisor])
-  const mine = (yield* ownership.owners).filter((owner) => owner.nodeId === ownership.nodeId).map((owner) => owner.slot)
+  const gate = yield* FailoverGate
+  const served = (yield* ownership.owners).filter((owner) => owner.nodeId === ownership.nodeId)
+  const free = yield* Effect.filter(
+    served,
+    (owner) => Effect.match(gate.mayDelete(owner), { onFailure: () => false, onSuccess: () => true }),
+  )
+  const mine = free.map((owner) => owner.slot)
   const doomed = yield* store.deleting(mine, batch)
   const assigned = new Set((yield* supervisor.assignments).map((assignment) => assignment.recording?.recordingId))
   yield* Effect.forEach(

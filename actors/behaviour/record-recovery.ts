@@ -10,7 +10,7 @@
 import { CameraRecovery } from "#actors/protocol/camera-recovery.ts"
 import { RecordingActor } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
-import { ask } from "#cluster/ask.ts"
+import { ask, later } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
@@ -74,7 +74,7 @@ export const makeRecovery = Effect.gen(function*() {
   })
 
   const create = ({ recording }: FoundRecording, slot: Parameters<typeof entityId>[0]) =>
-    ask(clientOf(entityId(slot, recording.id)).Create({ recording })).pipe(
+    later(ask(clientOf(entityId(slot, recording.id)).Create({ recording }))).pipe(
       Effect.as(true),
       Effect.catchTag(["RecordingExists", "RecordingChannelNotFound"], (error) =>
         Effect.as(

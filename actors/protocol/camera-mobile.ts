@@ -16,6 +16,7 @@ import type {
   PublishRefused,
 } from "#schema/camera-mobile.ts"
 import type { CameraId, EpochMs } from "#schema/common.ts"
+import type { ControlElsewhere } from "#schema/federation-failover.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import type { DependencyUnavailable, InvalidInput, TooManyRequests } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted } from "effect"
@@ -41,10 +42,10 @@ export class MobileCameras extends Context.Service<MobileCameras, {
   readonly claim: (
     code: Redacted.Redacted,
     address: string,
-  ) => Answer<ClaimedMobile, ClaimCodeInvalid | LicenseRestricted | TooManyRequests>
+  ) => Answer<ClaimedMobile, ClaimCodeInvalid | ControlElsewhere | LicenseRestricted | TooManyRequests>
   readonly status: (id: DeviceUuid) => Answer<MobileStatus, MobileNotFound>
   /** Its secret is worth nothing from now on. A camera without recordings goes too; a recorded one stays, without pictures. */
-  readonly unregister: (id: DeviceUuid) => Answer<{ readonly cameraStays: boolean }, MobileNotFound>
+  readonly unregister: (id: DeviceUuid) => Answer<{ readonly cameraStays: boolean }, ControlElsewhere | MobileNotFound>
   readonly publisher: (secret: Redacted.Redacted) => Answer<MobileDevice, PublishRefused>
   /** Of these, those that may go on publishing. */
   readonly known: (ids: ReadonlyArray<DeviceUuid>) => Answer<ReadonlySet<DeviceUuid>>

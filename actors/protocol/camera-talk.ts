@@ -5,7 +5,7 @@
  * 1. There is one such entity a camera in the cluster: whoever wants to talk asks it first, on whatever node he is.
  * 2. A lease that its node does not renew is over after {@link leaseMs}: a node that died keeps nobody silent.
  */
-import type { CameraAuthFailed, CameraRefused, CameraUnreachable } from "#schema/camera-device.ts"
+import type { DeviceError, OnvifOperationUnsupported } from "#schema/camera-device.ts"
 import {
   type TalkBackElsewhere,
   type TalkBackNotOpen,
@@ -19,6 +19,7 @@ import {
 } from "#schema/camera-talk.ts"
 import type { StreamNotFound } from "#schema/camera.ts"
 import type { StreamId } from "#schema/common.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
@@ -35,7 +36,7 @@ export const CameraTalkActor = Entity.make("CameraTalk", [
   Rpc.make("Hold", {
     payload: { lease: TalkLease },
     success: Schema.Boolean,
-    error: Schema.Union([TalkBackTaken, DependencyUnavailable]),
+    error: Schema.Union([TalkBackTaken, ControlElsewhere, DependencyUnavailable]),
   }),
   /** Ends the lease of that id, wherever it is held; another one stays. */
   Rpc.make("End", { payload: { id: Schema.String }, error: DependencyUnavailable }),
@@ -67,7 +68,7 @@ export class TalkBack extends Context.Service<TalkBack, {
     streamId: StreamId,
     who: UserPrincipal,
     opening: TalkOpening,
-  ) => Of<TalkSession, TalkBackTaken | TalkBackUnsupported | CameraUnreachable | CameraAuthFailed | CameraRefused>
+  ) => Of<TalkSession, TalkBackTaken | TalkBackUnsupported | Exclude<DeviceError, OnvifOperationUnsupported>>
   /** By its holder, or by one who may change the camera. */
   readonly close: (streamId: StreamId, who: UserPrincipal) => Of<void, TalkBackNotOpen | TalkBackTaken>
   readonly status: (streamId: StreamId, who: UserPrincipal) => Of<TalkStatus>

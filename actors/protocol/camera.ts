@@ -49,6 +49,7 @@ import {
   StreamId,
   type UserId,
 } from "#schema/common.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import type { Reach, ResourceRef, UserPrincipal } from "#schema/permission.ts"
@@ -60,15 +61,19 @@ import { Rpc } from "effect/rpc"
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
 
-const cameraErrors = [CameraNotFound, VersionConflict, DependencyUnavailable] as const
-const channelErrors = [ChannelNotFound, VersionConflict, DependencyUnavailable] as const
-const streamErrors = [StreamNotFound, VersionConflict, DependencyUnavailable] as const
+const cameraErrors = [CameraNotFound, ControlElsewhere, VersionConflict, DependencyUnavailable] as const
+const channelErrors = [ChannelNotFound, ControlElsewhere, VersionConflict, DependencyUnavailable] as const
+const streamErrors = [StreamNotFound, ControlElsewhere, VersionConflict, DependencyUnavailable] as const
 
 /** Entity id: `<slot>/<cameraId>`. */
 export const CameraActor = Entity.make("Camera", [
   /** Brings the captures of this node in line with what the database says of the camera. Idempotent. */
   Rpc.make("Start", { payload: { id: CameraId }, error: DependencyUnavailable }),
-  Rpc.make("Create", { payload: { camera: NewCamera }, success: Camera, error: DependencyUnavailable }),
+  Rpc.make("Create", {
+    payload: { camera: NewCamera },
+    success: Camera,
+    error: Schema.Union([ControlElsewhere, DependencyUnavailable]),
+  }),
   Rpc.make("Update", {
     payload: { id: CameraId, change: CameraChange, ifMatch },
     success: Camera,
@@ -96,7 +101,7 @@ export const CameraActor = Entity.make("Camera", [
   }),
   Rpc.make("SetCapability", {
     payload: { id: CameraId, channelId: Schema.NullOr(ChannelId), change: CapabilityChange, by: Schema.String },
-    error: Schema.Union([CameraNotFound, DependencyUnavailable]),
+    error: Schema.Union([CameraNotFound, ControlElsewhere, DependencyUnavailable]),
   }),
   Rpc.make("AddStream", {
     payload: { channelId: ChannelId, stream: NewStream },
@@ -118,6 +123,8 @@ type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type OfCamera<A, E = never> = Answer<A, E | CameraNotFound>
 type OfChannel<A, E = never> = Answer<A, E | ChannelNotFound>
 type OfStream<A, E = never> = Answer<A, E | StreamNotFound>
+/** A change is refused where another node has control of the camera. */
+type Change = ControlElsewhere | VersionConflict
 
 export class Cameras extends Context.Service<Cameras, {
   /** By position; what lies within `within`, a camera of which only channels do with these alone. */
@@ -132,14 +139,14 @@ export class Cameras extends Context.Service<Cameras, {
     id?: CameraId,
   ) => Answer<Camera, DeviceError | DriverUnsupported | InvalidInput | LicenseRestricted>
   /** Writes a camera that is complete, with ids and sealed passwords of its own. */
-  readonly place: (camera: NewCamera) => Answer<Camera, LicenseRestricted>
+  readonly place: (camera: NewCamera) => Answer<Camera, ControlElsewhere | LicenseRestricted>
   /** With another `host` or `port` the camera is asked there first; nothing is stored where that fails. */
   readonly update: (
     id: CameraId,
     update: CameraUpdate,
     ifMatch: number | null,
   ) => OfCamera<Camera, VersionConflict | InvalidInput | OtherDevice | DeviceError>
-  readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, VersionConflict | StillRecorded>
+  readonly remove: (id: CameraId, ifMatch: number | null) => OfCamera<void, Change | StillRecorded>
   /** The named ones come first, in this order; the others follow as they were. Answers the first page of the new order. */
   readonly reorder: (ids: ReadonlyArray<CameraId>) => OfCamera<PageOf<Camera>, InvalidInput>
 
@@ -148,31 +155,23 @@ export class Cameras extends Context.Service<Cameras, {
   readonly addChannel: (
     id: CameraId,
     input: ChannelCreate,
-  ) => OfCamera<Channel, ChannelsExhausted | InvalidInput | LicenseRestricted | VersionConflict>
-  readonly updateChannel: (
-    id: ChannelId,
-    update: ChannelUpdate,
-    ifMatch: number | null,
-  ) => OfChannel<Channel, VersionConflict>
-  readonly toggleChannel: (
-    id: ChannelId,
-    active: boolean | null,
-    ifMatch: number | null,
-  ) => OfChannel<Channel, VersionConflict>
-  readonly removeChannel: (id: ChannelId, ifMatch: number | null) => OfChannel<void, VersionConflict | StillRecorded>
+  ) => OfCamera<Channel, ChannelsExhausted | InvalidInput | LicenseRestricted | Change>
+  readonly updateChannel: (id: ChannelId, update: ChannelUpdate, ifMatch: number | null) => OfChannel<Channel, Change>
+  readonly toggleChannel: (id: ChannelId, active: boolean | null, ifMatch: number | null) => OfChannel<Channel, Change>
+  readonly removeChannel: (id: ChannelId, ifMatch: number | null) => OfChannel<void, Change | StillRecorded>
 
   readonly streams: (id: ChannelId) => OfChannel<ReadonlyArray<CameraStream>>
   readonly stream: (id: StreamId) => OfStream<CameraStream>
   readonly addStream: (
     id: ChannelId,
     input: StreamCreate,
-  ) => OfChannel<CameraStream, InvalidInput | StreamExists | VersionConflict>
+  ) => OfChannel<CameraStream, InvalidInput | StreamExists | Change>
   readonly updateStream: (
     id: StreamId,
     update: StreamUpdate,
     ifMatch: number | null,
-  ) => OfStream<CameraStream, InvalidInput | VersionConflict>
-  readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, VersionConflict | StillRecorded>
+  ) => OfStream<CameraStream, InvalidInput | Change>
+  readonly removeStream: (id: StreamId, ifMatch: number | null) => OfStream<void, Change | StillRecorded>
 
   /** Where a channel, or the channel of a stream, lies; null: there is none. */
   readonly placeOf: (

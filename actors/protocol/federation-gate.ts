@@ -1,59 +1,46 @@
 /**
- * Whether this node may delete what is its own while another node serves its cameras: in memory, written by failover alone.
+ * Whether this node may control the cameras of a slot now, and change or delete what is theirs. Asked where it is done: by the entities
+ * of cameras and recordings, by what speaks with a device, by what deletes footage. Design: failover, "What must hold" 2.
  *
  * Invariants
- * 1. Until the guardians of this node were asked once after its start, nobody knows: what would be refused waits.
- * 2. Recording asks nobody.
+ * 1. Nobody asks but the one who is about to do it, immediately before, with the epoch that he was told to do it with: a command that
+ *    waited until its epoch was over is refused.
+ * 2. Recording asks nobody, nor does a takeover.
+ * 3. What is answered is known in memory: no question waits for another node.
  */
 import type { NodeId } from "#schema/common.ts"
-import { ControlElsewhere } from "#schema/federation-failover.ts"
-import { DependencyUnavailable } from "#schema/problem.ts"
-import { Context, Effect, Layer, SubscriptionRef } from "effect"
+import type { ControlElsewhere } from "#schema/federation-failover.ts"
+import type { Slot } from "#schema/ownership.ts"
+import type { DependencyUnavailable } from "#schema/problem.ts"
+import { Context, Effect } from "effect"
 
-/** Another node that serves this one's cameras. */
-export interface ServedBy {
-  readonly nodeId: NodeId
+/** A slot, and the epoch with which this node serves it. */
+export interface Served {
+  readonly slot: Slot
   readonly epoch: number
-  /** It moves cameras and changes what is theirs; otherwise it only records. */
-  readonly control: boolean
 }
 
-interface Known {
-  readonly asked: boolean
-  readonly servedBy: ServedBy | null
-}
+/** Control is with another node; or with nobody for the moment, or nobody knows yet. */
+export type ControlRefused = ControlElsewhere | DependencyUnavailable
 
-const unknown = () =>
-  new DependencyUnavailable({
-    dependency: "node",
-    message: "Whether another node serves these cameras is being asked; try again.",
-  })
-
-export class FailoverGate extends Context.Service<FailoverGate, {
-  readonly servedBy: () => Effect.Effect<ServedBy | null, DependencyUnavailable>
-  readonly tell: (servedBy: ServedBy | null) => Effect.Effect<void, DependencyUnavailable>
-  /** Recordings and cameras: not while another node serves them, with control or without. */
-  readonly mayDelete: () => Effect.Effect<void, ControlElsewhere | DependencyUnavailable>
-}>()("nightjar/actors/FailoverGate") {
-  static readonly layer = Layer.effect(
-    FailoverGate,
-    Effect.gen(function*() {
-      const known = yield* SubscriptionRef.make<Known>({ asked: false, servedBy: null })
-      const mayDelete = () =>
-        Effect.flatMap(
-          SubscriptionRef.get(known),
-          ({ asked, servedBy }): Effect.Effect<void, ControlElsewhere | DependencyUnavailable> =>
-            !asked ?
-              Effect.fail(unknown()) :
-              servedBy !== null ?
-              Effect.fail(new ControlElsewhere({ nodeId: servedBy.nodeId })) :
-              Effect.void,
-        )
-      return FailoverGate.of({
-        servedBy: () => Effect.map(SubscriptionRef.get(known), ({ servedBy }) => servedBy),
-        tell: (servedBy) => SubscriptionRef.set(known, { asked: true, servedBy }),
-        mayDelete,
-      })
-    }),
-  )
-}
+/** A program without other nodes (tests, tools) may do everything. */
+export const FailoverGate = Context.Reference<{
+  /** Before each command to a device. */
+  readonly mayControl: (served: Served) => Effect.Effect<void, ControlRefused>
+  /**
+   * Before each change of configuration. Answers the home node where that is another one with a database of its own, which this node
+   * stands in for: such a change is this node's to keep for the failback.
+   */
+  readonly mayChange: (served: Served) => Effect.Effect<NodeId | null, ControlRefused>
+  /** Before a recording, a camera or footage is deleted, or a camera forgets its settings: not during a reroute, whoever controls. */
+  readonly mayDelete: (served: Served) => Effect.Effect<void, ControlRefused>
+  /** Before the licence is given back: not while this node is served by another, or serves one. */
+  readonly mayReleaseLicense: Effect.Effect<void, ControlRefused>
+}>("nightjar/actors/FailoverGate", {
+  defaultValue: () => ({
+    mayControl: () => Effect.void,
+    mayChange: () => Effect.succeed(null),
+    mayDelete: () => Effect.void,
+    mayReleaseLicense: Effect.void,
+  }),
+})

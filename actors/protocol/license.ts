@@ -6,6 +6,7 @@
  * 2. The gate answers from memory; it never waits for the database or a server.
  */
 import type { PageOf, PageRequest } from "#schema/common.ts"
+import type { ControlElsewhere } from "#schema/federation-failover.ts"
 import type {
   HardwareSource,
   HardwareView,
@@ -65,11 +66,11 @@ export class License extends Context.Service<License, {
   readonly request: () => Answer<LicenseRequest>
   readonly activate: (activation: LicenseActivation) => Answer<LicenseView, LicenseRejected | ServerErrors>
   /** Gives it back; the receipt proves it to the vendor. */
-  readonly deactivate: () => Answer<LicenseRelease, LicenseAbsent>
+  readonly deactivate: () => Answer<LicenseRelease, LicenseAbsent | ControlElsewhere>
   readonly registerKey: (
     key: Redacted.Redacted,
   ) => Answer<LicenseView, LicenseKeyPresent | LicenseRejected | ServerErrors>
-  readonly releaseKey: () => Answer<LicenseRelease, LicenseAbsent | ServerErrors>
+  readonly releaseKey: () => Answer<LicenseRelease, LicenseAbsent | ControlElsewhere | ServerErrors>
   /** Offline. */
   readonly verifyNow: () => Answer<LicenseStatus, LicenseAbsent>
   readonly cloudVerify: () => Answer<LicenseStatus, LicenseAbsent | LicenseRejected | ServerErrors>

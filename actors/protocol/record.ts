@@ -9,6 +9,7 @@
 import type { EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import type { LicenseRestricted } from "#schema/license.ts"
 import { shardGroupOf, type Slot } from "#schema/ownership.ts"
 import type { Reach } from "#schema/permission.ts"
@@ -35,7 +36,7 @@ import { Context, type Effect, Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 
-const failures = Schema.Union([RecordingNotFound, VersionConflict, DependencyUnavailable])
+const failures = Schema.Union([RecordingNotFound, ControlElsewhere, VersionConflict, DependencyUnavailable])
 
 /** Version the caller has seen (`If-Match`); null: whatever it is. */
 const ifMatch = Schema.NullOr(Schema.Int)
@@ -45,7 +46,7 @@ export const RecordingActor = Entity.make("Recording", [
   Rpc.make("Create", {
     payload: { recording: NewRecording },
     success: Recording,
-    error: Schema.Union([RecordingExists, RecordingChannelNotFound, DependencyUnavailable]),
+    error: Schema.Union([RecordingExists, RecordingChannelNotFound, ControlElsewhere, DependencyUnavailable]),
   }),
   Rpc.make("Update", {
     payload: { id: RecordingId, change: RecordingChange, ifMatch },
@@ -85,20 +86,21 @@ export class Recordings extends Context.Service<Recordings, {
   /** Of these, those that do not exist, as `kind:id`. */
   readonly missing: (ids: ReadonlyArray<RecordingId>) => Answer<ReadonlySet<string>>
   readonly byToken: (token: RecordingToken) => OfRecording<Recording>
-  readonly create: (
-    input: RecordingCreate,
-  ) => Answer<Recording, RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound | LicenseRestricted>
+  readonly create: (input: RecordingCreate) => Answer<
+    Recording,
+    RecordingExists | RecordingModeUnsupported | RecordingChannelNotFound | LicenseRestricted | ControlElsewhere
+  >
   readonly update: (
     id: RecordingId,
     update: RecordingUpdate,
     ifMatch: number | null,
-  ) => OfRecording<Recording, VersionConflict | RecordingModeUnsupported>
+  ) => OfRecording<Recording, ControlElsewhere | VersionConflict | RecordingModeUnsupported>
   readonly toggle: (
     id: RecordingId,
     enabled: boolean | null,
     ifMatch: number | null,
-  ) => OfRecording<Recording, VersionConflict>
-  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, VersionConflict>
+  ) => OfRecording<Recording, ControlElsewhere | VersionConflict>
+  readonly remove: (id: RecordingId, ifMatch: number | null) => OfRecording<void, ControlElsewhere | VersionConflict>
   readonly eventStatus: (id: RecordingId) => OfRecording<RecordingEventStatus>
   /** Newest first. */
   readonly eventHistory: (

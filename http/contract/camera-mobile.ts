@@ -12,6 +12,7 @@ import {
   PublishingPaused,
   PublishRefused,
 } from "#schema/camera-mobile.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { LicenseRestricted } from "#schema/license.ts"
 import { InvalidInput, TooManyRequests } from "#schema/problem.ts"
 import { Schema } from "effect"
@@ -48,7 +49,7 @@ const registering = [
   HttpApiEndpoint.post("claimMobile", `${base}/claim`, {
     payload: MobileClaim,
     success: HttpApiSchema.WithHeaders(MobileClaimed.annotate({ httpApiStatus: 201 }), told),
-    error: problems(ClaimCodeInvalid, LicenseRestricted, TooManyRequests),
+    error: problems(ClaimCodeInvalid, ControlElsewhere, LicenseRestricted, TooManyRequests),
   }).annotateMerge(access("public")).annotateMerge(
     doc(
       "Claim a mobile camera",
@@ -70,7 +71,7 @@ const registering = [
   HttpApiEndpoint.delete("unregisterMobile", `${base}/:device_uuid`, {
     params: { device_uuid: DeviceUuid },
     success: HttpApiSchema.NoContent,
-    error: problems(MobileNotFound),
+    error: problems(ControlElsewhere, MobileNotFound),
   }).annotateMerge(access("camera:write", { on: "handler" })).annotateMerge(
     doc(
       "Unregister a mobile camera",

@@ -3,6 +3,7 @@ import { Capability, deviceErrors } from "#schema/camera-device.ts"
 import { CapabilityChange, DiscoveredChannel, DiscoveredStreams } from "#schema/camera-offer.ts"
 import { CameraNotFound, ChannelNotFound, ChannelsExhausted, StreamExists } from "#schema/camera.ts"
 import { CameraId, ChannelId, Page } from "#schema/common.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { LicenseRestricted } from "#schema/license.ts"
 import { DependencyUnavailable, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Schema } from "effect"
@@ -42,7 +43,7 @@ const onCapabilities = [
     params: cameraParams,
     payload: CapabilityChange,
     success: Capability,
-    error: problems(CameraNotFound, DependencyUnavailable),
+    error: problems(CameraNotFound, ControlElsewhere, DependencyUnavailable),
   }).annotateMerge(access("camera:write", ofCamera)).annotateMerge(doc("Update a camera capability", setting)),
   HttpApiEndpoint.get("channelCapabilities", `${base}/channels/:channel_id/capabilities`, {
     params: channelParams,
@@ -55,7 +56,7 @@ const onCapabilities = [
     params: channelParams,
     payload: CapabilityChange,
     success: Capability,
-    error: problems(ChannelNotFound, DependencyUnavailable),
+    error: problems(ChannelNotFound, ControlElsewhere, DependencyUnavailable),
   }).annotateMerge(access("camera:write", ofChannel)).annotateMerge(doc("Update a channel capability", setting)),
 ] as const
 

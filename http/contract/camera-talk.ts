@@ -11,6 +11,7 @@ import {
 } from "#schema/camera-talk.ts"
 import { StreamNotFound } from "#schema/camera.ts"
 import { StreamId } from "#schema/common.ts"
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -44,6 +45,7 @@ const endpoints = [
       CameraUnreachable,
       CameraAuthFailed,
       CameraRefused,
+      ControlElsewhere,
       DependencyUnavailable,
     ),
   }).annotateMerge(talks).annotateMerge(

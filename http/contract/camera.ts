@@ -143,7 +143,14 @@ const onCamera = [
     headers: idempotencyKey,
     payload: ChannelCreate,
     success: created(Channel),
-    error: problems(CameraNotFound, ChannelsExhausted, InvalidInput, LicenseRestricted, VersionConflict),
+    error: problems(
+      ControlElsewhere,
+      CameraNotFound,
+      ChannelsExhausted,
+      InvalidInput,
+      LicenseRestricted,
+      VersionConflict,
+    ),
   }).annotateMerge(access("camera:write", { on: { kind: "camera", param: "id" }, orPeer: true })).annotateMerge(
     doc("Add a channel"),
   ),
@@ -162,14 +169,14 @@ const onChannel = [
     headers: ifMatch,
     payload: ChannelUpdate,
     success: versioned(Channel),
-    error: problems(ChannelNotFound, VersionConflict),
+    error: problems(ControlElsewhere, ChannelNotFound, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
     .annotateMerge(doc("Update a channel", "Replaces name and activity.")),
   HttpApiEndpoint.delete("deleteChannel", `${base}/channels/:channel_id`, {
     params: channelParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
-    error: problems(ChannelNotFound, VersionConflict, StillRecorded),
+    error: problems(ControlElsewhere, ChannelNotFound, VersionConflict, StillRecorded),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
     .annotateMerge(doc("Delete a channel", "409 `still_recorded` while it is recorded.")),
   HttpApiEndpoint.post("toggleChannel", `${base}/channels/:channel_id/toggle`, {
@@ -177,7 +184,7 @@ const onChannel = [
     headers: { ...ifMatch, ...idempotencyKey },
     payload: ToggleBody,
     success: versioned(Channel),
-    error: problems(ChannelNotFound, VersionConflict),
+    error: problems(ControlElsewhere, ChannelNotFound, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" } })).annotateMerge(
     doc(
       "Toggle channel active status",
@@ -196,7 +203,7 @@ const onChannel = [
     headers: idempotencyKey,
     payload: StreamCreate,
     success: created(CameraStream),
-    error: problems(ChannelNotFound, InvalidInput, StreamExists, VersionConflict),
+    error: problems(ControlElsewhere, ChannelNotFound, InvalidInput, StreamExists, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "channel", param: "channel_id" }, orPeer: true }))
     .annotateMerge(
       doc(
@@ -228,7 +235,7 @@ const onStream = [
     headers: ifMatch,
     payload: StreamUpdate,
     success: versioned(CameraStream),
-    error: problems(InvalidInput, StreamNotFound, VersionConflict),
+    error: problems(ControlElsewhere, InvalidInput, StreamNotFound, VersionConflict),
   }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" }, orPeer: true })).annotateMerge(
     doc("Update a stream", "Replaces; but a user name or password that is left out stays, and `null` removes it."),
   ),
@@ -236,7 +243,7 @@ const onStream = [
     params: streamParams,
     headers: ifMatch,
     success: HttpApiSchema.NoContent,
-    error: problems(StreamNotFound, VersionConflict, StillRecorded),
+    error: problems(ControlElsewhere, StreamNotFound, VersionConflict, StillRecorded),
   }).annotateMerge(access("camera:write", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(
     doc("Delete a stream", "409 `still_recorded` while it is recorded."),
   ),

@@ -1,4 +1,5 @@
 /** The licence service: what the vendor granted, whether it holds, and who is signed in. */
+import { ControlElsewhere } from "#schema/federation-failover.ts"
 import {
   HardwareView,
   LicenseAbsent,
@@ -86,7 +87,10 @@ const changing = [
         "Replaces the licence that is installed.",
     ),
   ),
-  HttpApiEndpoint.delete("deactivate", `${base}/license`, { success: LicenseRelease, error: problems(LicenseAbsent) })
+  HttpApiEndpoint.delete("deactivate", `${base}/license`, {
+    success: LicenseRelease,
+    error: problems(LicenseAbsent, ControlElsewhere),
+  })
     .annotateMerge(access("license:write")).annotateMerge(
       doc(
         "Deactivate the license",
@@ -107,7 +111,7 @@ const changing = [
   ),
   HttpApiEndpoint.delete("releaseKey", `${base}/license/key`, {
     success: LicenseRelease,
-    error: problems(LicenseAbsent, ...server),
+    error: problems(LicenseAbsent, ControlElsewhere, ...server),
   }).annotateMerge(access("license:write")).annotateMerge(
     doc(
       "Release the license key (remote verification mode)",

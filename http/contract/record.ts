@@ -60,7 +60,13 @@ const onRecordings = [
     headers: idempotencyKey,
     payload: RecordingCreate,
     success: created(Recording),
-    error: problems(RecordingExists, RecordingModeUnsupported, RecordingChannelNotFound, LicenseRestricted),
+    error: problems(
+      ControlElsewhere,
+      RecordingExists,
+      RecordingModeUnsupported,
+      RecordingChannelNotFound,
+      LicenseRestricted,
+    ),
   }).annotateMerge(access("recording:write", { on: "handler", orPeer: true })).annotateMerge(
     doc(
       "Create a recording",
@@ -91,7 +97,7 @@ const onRecording = [
     headers: ifMatch,
     payload: RecordingUpdate,
     success: versioned(Recording),
-    error: problems(RecordingNotFound, RecordingModeUnsupported, VersionConflict),
+    error: problems(ControlElsewhere, RecordingNotFound, RecordingModeUnsupported, VersionConflict),
   }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" }, orPeer: true })).annotateMerge(
     doc("Update a recording", "Replaces; what is left out goes back to its default. Channel and role stay."),
   ),
@@ -112,7 +118,7 @@ const onRecording = [
     headers: { ...ifMatch, ...idempotencyKey },
     payload: ToggleBody,
     success: versioned(Recording),
-    error: problems(RecordingNotFound, VersionConflict),
+    error: problems(ControlElsewhere, RecordingNotFound, VersionConflict),
   }).annotateMerge(access("recording:write", { on: { kind: "recording", param: "id" } })).annotateMerge(
     doc(
       "Toggle the recording enabled status",

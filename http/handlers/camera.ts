@@ -12,7 +12,6 @@ import { liveHlsUrl, snapshotUrl } from "../contract/camera-live.ts"
 import { whepPath } from "../contract/camera-webrtc.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
-import { deletionGate } from "./http-gate.ts"
 
 const base = "/camera/api/v1"
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
@@ -44,7 +43,6 @@ export const CameraHandlers = HttpApiBuilder.group(
         const camera = yield* cameras.get(id)
         return seenWithin(camera, yield* reached) ?? (yield* new CameraNotFound({ id }))
       })
-    const mayDelete = yield* deletionGate
     return handlers
       .handle("cameras", ({ query }) =>
         list({
@@ -67,10 +65,8 @@ export const CameraHandlers = HttpApiBuilder.group(
         Effect.flatMap(expectedVersion(headers), (version) =>
           Effect.map(cameras.update(params.id, payload, version), withVersion)))
       .handle("deleteCamera", ({ headers, params }) =>
-        Effect.andThen(
-          mayDelete,
-          Effect.flatMap(expectedVersion(headers), (version) => cameras.remove(params.id, version)),
-        ))
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          cameras.remove(params.id, version)))
       .handle("channels", ({ params }) =>
         Effect.map(seen(params.id), (camera) =>
           whole(camera.channels)))

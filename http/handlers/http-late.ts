@@ -20,7 +20,6 @@ import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
-import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -76,5 +75,4 @@ export const LateServices = Layer.mergeAll(
   lateLayer(ResourceGroups),
   lateLayer(Resources),
   lateLayer(Failovers),
-  lateLayer(FailoverGate),
 )

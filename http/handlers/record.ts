@@ -8,7 +8,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal } from "../contract/access.ts"
 import { acceptedAt, createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
 import { RecordGroup } from "../contract/record.ts"
-import { deletionGate } from "./http-gate.ts"
 import { makeGuard } from "./http-resources.ts"
 
 export const RecordHandlers = HttpApiBuilder.group(
@@ -22,7 +21,6 @@ export const RecordHandlers = HttpApiBuilder.group(
         CurrentPrincipal,
         (who) => recordings.list(filter, pageRequest(query), reach(who, "recording:read")),
       )
-    const mayDelete = yield* deletionGate
     return handlers
       .handle("recordings", ({ query }) => {
         const { cursor: _cursor, limit: _limit, ...filter } = query
@@ -47,41 +45,35 @@ export const RecordHandlers = HttpApiBuilder.group(
           Effect.flatMap(expectedVersion(headers), (version) =>
             Effect.map(recordings.update(params.id, payload, version), withVersion)),
       )
-      .handle("deleteRecording", ({ headers, params }) =>
-        Effect.andThen(
-          mayDelete,
-          Effect.flatMap(expectedVersion(headers), (version) => recordings.remove(params.id, version)),
-        ))
-      .handle("toggleRecording", ({ headers, params, payload }) =>
-        Effect.flatMap(expectedVersion(headers), (version) =>
-          Effect.map(recordings.toggle(params.id, payload.enabled ?? null, version), withVersion)))
-      .handle("recordingEventStatus", ({ params }) =>
-        recordings.eventStatus(params.id))
       .handle(
-        "recordingEventHistory",
-        ({ params, query }) =>
-          recordings.eventHistory(
-            params.id,
-            { start: query.start ?? allTime.start, end: query.end ?? allTime.end },
-            pageRequest(query),
-          ),
+        "deleteRecording",
+        ({ headers, params }) =>
+          Effect.flatMap(expectedVersion(headers), (version) => recordings.remove(params.id, version)),
       )
+      .handle(
+        "toggleRecording",
+        ({ headers, params, payload }) =>
+          Effect.flatMap(expectedVersion(headers), (version) =>
+            Effect.map(recordings.toggle(params.id, payload.enabled ?? null, version), withVersion)),
+      )
+      .handle("recordingEventStatus", ({ params }) => recordings.eventStatus(params.id))
+      .handle("recordingEventHistory", ({ params, query }) =>
+        recordings.eventHistory(
+          params.id,
+          { start: query.start ?? allTime.start, end: query.end ?? allTime.end },
+          pageRequest(query),
+        ))
       .handle("recordingCoverage", ({ params, query }) => recordings.coverage(params.id, query))
       .handle("recordingSettings", () => Effect.map(recordings.settings(), withVersion))
-      .handle(
-        "updateRecordingSettings",
-        ({ headers, payload }) =>
-          Effect.flatMap(expectedVersion(headers), (version) =>
-            Effect.map(recordings.updateSettings(payload, version), withVersion)),
-      )
-      .handle(
-        "refreshPartitions",
-        () => Effect.map(recordings.refreshPartitions(), (items) => ({ items, nextCursor: null })),
-      )
-      .handle(
-        "rebuildIndex",
-        () => Effect.map(rebuilds.start(), (job) => acceptedAt(`/record/api/v1/storage/index/rebuild/${job.id}`, job)),
-      )
-      .handle("indexRebuild", ({ params }) => rebuilds.get(params.id))
+      .handle("updateRecordingSettings", ({ headers, payload }) =>
+        Effect.flatMap(expectedVersion(headers), (version) =>
+          Effect.map(recordings.updateSettings(payload, version), withVersion)))
+      .handle("refreshPartitions", () =>
+        Effect.map(recordings.refreshPartitions(), (items) => ({ items, nextCursor: null })))
+      .handle("rebuildIndex", () =>
+        Effect.map(rebuilds.start(), (job) =>
+          acceptedAt(`/record/api/v1/storage/index/rebuild/${job.id}`, job)))
+      .handle("indexRebuild", ({ params }) =>
+        rebuilds.get(params.id))
   }),
 )

@@ -6,7 +6,8 @@
  * 1. A reply has at most {@link maxReplyBytes} and a call its time limit, connecting and a second try with Digest included.
  * 2. All requests go to the host and port given, whatever addresses the device names; redirects are not followed.
  * 3. One request at a time. A call is sent twice only after 401, which says that it was not carried out.
- * 4. The password is never sent: only digests of it (OASIS UsernameToken Profile 1.0; RFC 7616). HTTP Basic is refused.
+ * 4. Whatever does not only read is asked about in the moment before it is sent (`DeviceOptions.allow`); an operation that nobody thought of is a command.
+ * 5. The password is never sent: only digests of it (OASIS UsernameToken Profile 1.0; RFC 7616). HTTP Basic is refused.
  */
 import {
   CameraAuthFailed,
@@ -181,6 +182,10 @@ const answerOf = <S extends Schema.Codec<unknown, unknown>>(
       unreachable("protocol", `its answer to ${operation} lacks what ONVIF asks for`))
   })
 
+/** ONVIF names what only reads `Get…`; a subscription to events changes nothing of the camera. */
+const onlyReads = ({ operation, service }: Pick<OnvifCall<Schema.Codec<unknown, unknown>>, "operation" | "service">) =>
+  operation.startsWith("Get") || service === "events"
+
 export const makeClient = Effect.fnUntraced(function*(options: DeviceOptions) {
   const permit = yield* Semaphore.make(1)
   const paths = new Map<ServiceName, string>([["device", "/onvif/device_service"]])
@@ -198,6 +203,10 @@ export const makeClient = Effect.fnUntraced(function*(options: DeviceOptions) {
     const headers = {
       "content-type": `application/soap+xml; charset=utf-8; action="${call.action ?? `${namespace}/${operation}`}"`,
     }
+    const allowed = options.allow === undefined || onlyReads(call) ?
+      Effect.void :
+      options.allow(operation === "SetSystemFactoryDefault" ? "reset" : "command")
+    yield* allowed
     const first = yield* post(options, path, headers, text)
     if (first.status !== 401 || credentials === null) return first
     const challenge = strongest(parseChallenges(first.challenges))
@@ -208,6 +217,7 @@ export const makeClient = Effect.fnUntraced(function*(options: DeviceOptions) {
       count: 1,
       cnonce: randomBytes(8).toString("hex"),
     })
+    yield* allowed
     return yield* post(options, path, { ...headers, authorization: proof }, text)
   })
 

@@ -46,6 +46,7 @@ describe("virtual runners", () => {
     homeNodeId: node(home),
     address: `10.0.0.1:${5000 + n}`,
     epoch: 1,
+    adopted: false,
   })
   const groupsAt = (runners: ReturnType<typeof withVirtualRunners>, n: number) =>
     runners.filter(([runner]) => runner.address.port === 5000 + n).flatMap(([runner]) => runner.groups)

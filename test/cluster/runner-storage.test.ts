@@ -22,6 +22,7 @@ const owner = (nodeId: NodeId, epoch: number): Owner => ({
   homeNodeId: self,
   address: "127.0.0.1:5001",
   epoch,
+  adopted: false,
 })
 
 /** A database that can be away, or silent; locks that survive or not; a table of owners. */
