@@ -23,7 +23,9 @@ const owners: ReadonlyArray<Owner> = [
   { slot: foreign, nodeId: member, homeNodeId: guardian, address: "", epoch: 1, adopted: false },
 ]
 const gated = layer.pipe(
-  Layer.provide(Layer.mock(Ownership, { nodeId: self, slot: own, owners: Effect.succeed(owners) })),
+  Layer.provide(
+    Layer.mock(Ownership, { nodeId: self, slot: own, owners: Effect.succeed(owners), entityId: (id) => id }),
+  ),
 )
 const told = <A, E extends { readonly _tag: string }>(asked: Effect.Effect<A, E>) =>
   Effect.match(asked, {
