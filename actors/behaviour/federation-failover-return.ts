@@ -109,6 +109,8 @@ export const makeReturn = Effect.gen(function*() {
     )
   })
   yield* Effect.ignore(tell({ type: "started" }))
+  // Whom nobody may guard nobody keeps waiting.
+  if ((yield* peers.list()).every((peer) => !peer.guardianGranted)) yield* controls.tellServedBy(null)
   yield* askGuardians.pipe(
     Effect.catchCause((cause) => Effect.logDebug("The guardians could not be asked", cause)),
     Effect.repeat(Schedule.spaced(askEvery)),
