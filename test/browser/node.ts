@@ -186,6 +186,8 @@ export const launchChromium = (): Promise<Browser> =>
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      // Pulsing signs are drawn sixty times a second, here without a graphics card.
+      "--force-prefers-reduced-motion",
     ],
   })
 
