@@ -14,6 +14,7 @@ import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, SegmentFile, StreamRole } from "#schema/record.ts"
 import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
 import type { FragmentTable } from "./storage/fragment-table.ts"
+import type { Shown } from "./storage/seams.ts"
 
 /** Why something could not be written or read. `cause` is what the gap ledger will say. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
@@ -186,6 +187,11 @@ export class Storage extends Context.Service<Storage, {
     recordingId: RecordingId,
     interval: { readonly start: EpochMs; readonly end: EpochMs },
   ) => ReadonlyArray<SegmentFile>
+  /**
+   * What of these files is to be shown, in the order of showing: of pictures that several nodes recorded each once. See
+   * `storage/seams.ts`. `files`: of one recording, by start, as {@link files} gives them.
+   */
+  readonly shown: (files: ReadonlyArray<SegmentFile>) => Effect.Effect<ReadonlyArray<Shown>>
   /** Recordings that have files here; from memory. */
   readonly recordings: () => ReadonlyArray<RecordingId>
   /** From a file's own header; null in a file of an earlier version. */

@@ -136,6 +136,7 @@ export const fakeMedia = (): FakeMedia => {
     index: absent,
     fragments: absent,
     outlines: absent,
+    shown: absent,
     init: absent,
     path: ({ id }) => `/footage/${id}`,
     parameters: absent,

@@ -7,7 +7,8 @@
  * 3. The target duration of a growing playlist comes from footage older than its session, so that every look, and every process,
  *    finds the same.
  * 4. What a growing playlist has listed keeps its place: a file deleted meanwhile stays as gaps, from memory of the latest
- *    `rememberedSources` growing sources.
+ *    `rememberedSources` growing sources. What came home from another node meanwhile is found by the next source.
+ * 5. Pictures that several nodes recorded are shown once (see `storage/seams.ts`).
  */
 import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
@@ -17,6 +18,7 @@ import type { HlsSource } from "../hls.ts"
 import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
 import { makeLru } from "../storage/lru.ts"
+import type { Shown } from "../storage/seams.ts"
 import {
   certainUntil,
   growingTarget,
@@ -68,6 +70,8 @@ const initOf = (file: SegmentFile, layout: Layout): string | null => {
   return initName(file.id, layout.content.kind === "all")
 }
 
+const isWhole = ({ file, from, to }: Shown) => file.sealed && from === 0 && to === Number.POSITIVE_INFINITY
+
 const liesWithin = (file: SegmentFile, source: HlsSource) =>
   file.startMs >= source.start && (source.end === null || file.endMs <= source.end)
 
@@ -75,7 +79,7 @@ const noCuts: ReadonlySet<number> = new Set()
 
 export const makeGatherer = (storage: Storage["Service"]) => {
   const facts = makeLru<FileFacts>(rememberedFacts, () => 1)
-  const parts = makeLru<Part>(rememberedText, (part) => part.text.length)
+  const madeParts = makeLru<Part>(rememberedText, (part) => part.text.length)
   const published = makeLru<ReadonlyArray<PlacedPart>>(rememberedSources, () => 1)
   const targets = makeLru<number>(rememberedTargets, () => 1)
   const tails = makeTails()
@@ -93,7 +97,7 @@ export const makeGatherer = (storage: Storage["Service"]) => {
   /** Part of a file that was made before: then its facts are known, too, and the part is looked up by them. */
   const knownPart = (layoutOf: LayoutOf, file: SegmentFile): Part | null => {
     const known = facts.get(file.id)
-    return known === undefined ? null : parts.get(partKey(file, layoutOf(known.parameters))) ?? null
+    return known === undefined ? null : madeParts.get(partKey(file, layoutOf(known.parameters))) ?? null
   }
 
   const fill = Effect.fnUntraced(function*(reads: ReadonlyArray<Read>, door: Storage["Service"]["fragments"]) {
@@ -108,10 +112,11 @@ export const makeGatherer = (storage: Storage["Service"]) => {
 
   /** What is known of each file, and of the others the outlines or, unless `coarse`, the indexes. */
   const readAll = Effect.fnUntraced(
-    function*(source: HlsSource, layoutOf: LayoutOf, files: ReadonlyArray<SegmentFile>, coarse: boolean) {
-      const reads = files.map((file): Read => {
-        const whole = file.sealed && liesWithin(file, source)
-        return { file, whole, part: whole ? knownPart(layoutOf, file) : null, table: null }
+    function*(source: HlsSource, layoutOf: LayoutOf, all: ReadonlyArray<Shown>, coarse: boolean) {
+      const reads = all.map((shown): Read => {
+        const { file } = shown
+        const whole = isWhole(shown) && liesWithin(file, source)
+        return { file, shown, whole, part: whole ? knownPart(layoutOf, file) : null, table: null }
       })
       const missing = reads.filter((read) => read.part === null)
       yield* fill(missing.filter((read) => !(coarse && read.whole)), storage.fragments)
@@ -135,23 +140,25 @@ export const makeGatherer = (storage: Storage["Service"]) => {
 
   /** The part of one file. */
   const place = (source: HlsSource, layoutOf: LayoutOf, read: Read, known: FileFacts, end: End) => {
-    const { file, table, whole } = read
+    const { file, shown, table, whole } = read
     const layout = layoutOf(known.parameters)
     let { part } = read
     let passedEnd = false
     if (table !== null) {
       passedEnd = source.end !== null && table.length > 0 && table.startMs(table.length - 1) >= source.end
-      const rows = whole ? { from: 0, to: table.length } : rowsWithin(table, source.start, source.end)
+      const asked = whole ? { from: 0, to: table.length } : rowsWithin(table, source.start, source.end)
+      const rows = { from: Math.max(asked.from, shown.from), to: Math.min(asked.to, shown.to) }
       // What came since the list of files was made shows that it is not quiet.
       const letOut = end.quiet && !passedEnd && table.length === file.fragments
       if (letOut && rows.to > rows.from) tails.letOut(file.id, rows.to)
       const cuts = end.finished ? noCuts : tails.cutsOf(file.id)
       const plan = planOf(table, rows, layout.grouping, { complete: end.complete || passedEnd || letOut, cuts })
       part = partOf(file.id, table, plan, layout)
-      if (whole && part !== null) parts.set(partKey(file, layout), part)
+      if (whole && part !== null) madeParts.set(partKey(file, layout), part)
     }
     const placed: PlacedPart | null = part === null ? null : {
       file,
+      from: shown.from,
       part,
       parameters: known.parameters,
       parametersKey: `${known.key}/${layoutKey(layout)}`,
@@ -189,18 +196,21 @@ export const makeGatherer = (storage: Storage["Service"]) => {
     const settled = isSettled(source, nowMs)
     const targetSeconds = yield* targetOf(source)
     const layoutOf = (kind === "text" ? textLayout : mediaLayout)(source, targetSeconds)
-    const files = filesOf(storage, source)
+    const name = `${kind}/${keyOf(source)}`
+    const before = finished ? [] : published.get(name) ?? []
+    const files = filesOf(storage, source).filter(isExpected(before))
     const newest = files.at(-1)?.id
     const quiet = isQuiet(source, files, nowMs)
+    const shown = yield* storage.shown(files)
     const present: Array<PlacedPart> = []
     let ended = settled
     let previous: Placed | null = null
-    for (const read of yield* readAll(source, layoutOf, files, finished && !showsKeys(source))) {
+    for (const read of yield* readAll(source, layoutOf, shown, finished && !showsKeys(source))) {
       const { file } = read
       const known: FileFacts | null = inherited(read, previous) ??
         (yield* Effect.catchTag(readFacts(file), "StorageError", (error) => Effect.as(leftOut(file, error), null)))
       if (known === null) continue
-      const growing = file.id === newest && !file.sealed
+      const growing = file.id === newest && !file.sealed && read.shown.to === Number.POSITIVE_INFINITY
       const { passedEnd, placed } = place(source, layoutOf, read, known, {
         complete: settled || !growing,
         quiet: quiet && growing,
@@ -211,10 +221,9 @@ export const makeGatherer = (storage: Storage["Service"]) => {
       if (placed !== null) present.push(placed)
       ended ||= passedEnd
     }
-    const name = `${kind}/${keyOf(source)}`
-    const all = finished ? present : withLost(published.get(name) ?? [], present)
-    if (!finished) published.set(name, all)
-    return { parts: all, ended, targetSeconds } satisfies Gathered
+    const parts = finished ? present : withLost(before, present)
+    if (!finished) published.set(name, parts)
+    return { parts, ended, targetSeconds } satisfies Gathered
   })
 
   return { gather, isQuiet }
@@ -241,6 +250,7 @@ const groupTicksBy = (table: FragmentTable | StorageError, until: number): numbe
 /** One file as it was found: its part if that was known, its index otherwise; neither if it cannot be read. */
 interface Read {
   readonly file: SegmentFile
+  readonly shown: Shown
   /** All of it lies in the interval, and it will not grow. */
   readonly whole: boolean
   readonly part: Part | null
@@ -264,15 +274,22 @@ export const filesOf = (storage: Storage["Service"], source: HlsSource): Readonl
 export const keyOf = (source: HlsSource): string =>
   `${source.recordingId}/${source.start}/${source.end ?? ""}/${source.speed}/${source.createdAt}`
 
+const nameOf = ({ file, from }: Pick<PlacedPart, "file" | "from">) => `${file.id}/${from}`
+
+/** Invariant 4: what was listed, and what goes on behind it. */
+const isExpected = (before: ReadonlyArray<PlacedPart>) => {
+  const last = before.at(-1)
+  const listed = new Set(before.map(({ file }) => file.id))
+  return (file: SegmentFile) => last === undefined || file.startMs >= last.part.startMs || listed.has(file.id)
+}
+
 /** Puts back, as gaps, what was listed before the oldest file that is still there. */
 const withLost = (before: ReadonlyArray<PlacedPart>, present: ReadonlyArray<PlacedPart>): ReadonlyArray<PlacedPart> => {
-  const there = new Set(present.map((placed) => placed.file.id))
-  const lost = before.filter((placed) => !there.has(placed.file.id))
-  if (lost.length === 0) return present
-  const kept = new Map(present.map((placed) => [placed.file.id, placed]))
-  const known = new Set(before.map((placed) => placed.file.id))
+  const kept = new Map(present.map((placed) => [nameOf(placed), placed]))
+  if (before.every((placed) => kept.has(nameOf(placed)))) return present
+  const known = new Set(before.map(nameOf))
   return [
-    ...before.map((placed) => kept.get(placed.file.id) ?? { ...placed, lost: true }),
-    ...present.filter((placed) => !known.has(placed.file.id)),
+    ...before.map((placed) => kept.get(nameOf(placed)) ?? { ...placed, lost: true }),
+    ...present.filter((placed) => !known.has(nameOf(placed))),
   ]
 }

@@ -20,9 +20,11 @@ import type { SegmentFile } from "#schema/record.ts"
 import type { Part } from "./parts.ts"
 import { continues } from "./plan.ts"
 
-/** What one file gives to a playlist. */
+/** What one file, or a share of it, gives to a playlist. */
 export interface PlacedPart {
   readonly file: Pick<SegmentFile, "id" | "nodeId" | "epoch">
+  /** First row of the share. */
+  readonly from: number
   readonly part: Part
   readonly parameters: TrackParameters
   /** Equal for files whose initialization is interchangeable. */

@@ -6,12 +6,14 @@
  * 2. A walk begins with a fragment that decoding can start at: forwards the last one that begins by the asked moment, else the first
  *    one after it; backwards each group is walked from its beginning.
  * 3. A file that is gone or cannot be read is a gap like any other.
+ * 4. Pictures that several nodes recorded come once (see `storage/seams.ts`).
  */
 import type { EpochMs, Interval, RecordingId } from "#schema/common.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Effect } from "effect"
 import { type Storage, StorageError } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
+import type { Shown } from "../storage/seams.ts"
 
 /** What lies between two fragments that follow each other at once, as wall clocks tell it. */
 const toleranceMs = 250
@@ -61,7 +63,8 @@ export class Walk {
   private readonly storage: Storage["Service"]
   private readonly options: WalkOptions
   private readonly files: ReadonlyArray<SegmentFile>
-  private fileAt: number
+  private shown: ReadonlyArray<Shown> | null = null
+  private fileAt = 0
   private table: FragmentTable | null = null
   /** Forwards the next row, backwards the one behind the next group; null: not looked for in this file yet. */
   private row: number | null = null
@@ -75,17 +78,24 @@ export class Walk {
     this.storage = storage
     this.options = options
     this.files = storage.files(options.recordingId, options.interval)
-    this.fileAt = options.backwards ? this.files.length - 1 : 0
   }
 
   /** Null at the end of the interval. */
   readonly next: () => Effect.Effect<Step | null> = Effect.fnUntraced(function*(this: Walk) {
+    if (this.shown === null) {
+      this.shown = yield* this.storage.shown(this.files)
+      this.fileAt = this.options.backwards ? this.shown.length - 1 : 0
+    }
     for (;;) {
-      const file = this.files[this.fileAt]
-      if (file === undefined) return null
-      this.table ??= yield* this.load(file)
+      const shown: Shown | undefined = this.shown[this.fileAt]
+      if (shown === undefined) return null
+      this.table ??= yield* this.load(shown.file)
       const { table } = this
-      const step = table === null ? null : this.options.backwards ? this.group(file, table) : this.fragment(file, table)
+      const step = table === null ?
+        null :
+        this.options.backwards ?
+        this.group(shown, table) :
+        this.fragment(shown, table)
       if (step === "end") return null
       if (step !== null) return step
       this.fileAt += this.options.backwards ? -1 : 1
@@ -102,14 +112,15 @@ export class Walk {
     })
   }
 
-  private fragment(file: SegmentFile, table: FragmentTable): Step | "end" | null {
+  private fragment({ file, from, to }: Shown, table: FragmentTable): Step | "end" | null {
     const { fromMs, interval, keysEveryMs } = this.options
+    const end = Math.min(to, table.length)
     if (this.row === null) {
-      const behind = this.begun ? 0 : rowBehind(table, fromMs)
-      if (behind === table.length) return null
-      this.row = this.begun ? 0 : groupStart(table, behind)
+      const behind = this.begun ? from : rowBehind(table, fromMs)
+      if (behind >= end) return null
+      this.row = this.begun ? from : Math.max(from, groupStart(table, behind))
     }
-    for (; this.row < table.length; this.row++) {
+    for (; this.row < end; this.row++) {
       const { row } = this
       if (table.startMs(row) >= interval.end) return "end"
       const beside = this.edgeMs === null || Math.abs(table.startMs(row) - this.edgeMs) <= toleranceMs
@@ -123,13 +134,13 @@ export class Walk {
     return null
   }
 
-  private group(file: SegmentFile, table: FragmentTable): Step | "end" | null {
+  private group({ file, from: first, to: end }: Shown, table: FragmentTable): Step | "end" | null {
     const { fromMs, interval, keysEveryMs } = this.options
-    this.row ??= this.begun ? table.length : this.behindStart(table, fromMs)
-    while (this.row > 0) {
+    this.row ??= Math.min(end, this.begun ? table.length : this.behindStart(table, fromMs))
+    while (this.row > first) {
       const to = this.row
       if (table.endMs(to - 1) <= interval.start) return "end"
-      const from = groupStart(table, to - 1)
+      const from = Math.max(first, groupStart(table, to - 1))
       const beside = this.edgeMs === null || Math.abs(table.endMs(to - 1) - this.edgeMs) <= toleranceMs
       this.broken ||= this.begun && (!beside || (to < table.length && table.discontinuity(to)))
       this.edgeMs = table.startMs(from)

@@ -9,9 +9,11 @@
  */
 import type { SegmentFile } from "#schema/record.ts"
 import { Effect, Semaphore, Stream } from "effect"
+import { hash } from "node:crypto"
 import * as fs from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
+import { readFragmentUnits } from "../fmp4/fragment-reader.ts"
 import { type Storage, StorageError } from "../storage.ts"
 import type { CatalogueFile } from "./catalogue.ts"
 import { attempt, codeOf, storageError } from "./failure.ts"
@@ -21,6 +23,7 @@ import { decodeIndex, type IndexContent, sealedIndexBytes, takeSealed } from "./
 import { makeLru } from "./lru.ts"
 import { makeOutlines } from "./outlines.ts"
 import type { Room } from "./room.ts"
+import { shownOf } from "./seams.ts"
 
 const readsAtATime = 2
 const chunkBytes = 512 * 1024
@@ -28,6 +31,10 @@ const chunkBytes = 512 * 1024
 const indexesATurn = 8
 /** Fronts of about 2 KiB. */
 const rememberedFronts = 1_024
+/** Of 100 bytes each: a few hundred seams. */
+const rememberedHashes = 8_192
+/** A fragment larger than this is not compared with others: a second at 128 Mbit/s. */
+const largestCompared = 16 * 1024 * 1024
 
 type Named = Pick<SegmentFile, "id" | "folder">
 
@@ -120,6 +127,7 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
   const permits = yield* Semaphore.make(readsAtATime)
   const tables = makeLru<FragmentTable>(options.indexCacheBytes, (table) => table.size)
   const fronts = makeLru<Front>(rememberedFronts, () => 1)
+  const hashes = makeLru<string>(rememberedHashes, () => 1)
 
   const unknown = ({ folder, id }: Named) =>
     new StorageError({ cause: "disk_error", folder, code: "ENOENT", detail: `${id}: no such file` })
@@ -198,9 +206,29 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     return front
   })
 
+  /** Of the first picture of a fragment; null where it cannot be read. */
+  const pictureHash = Effect.fnUntraced(function*(file: SegmentFile, table: FragmentTable, row: number) {
+    const name = `${file.id}/${table.offset(row)}`
+    const cached = hashes.get(name)
+    if (cached !== undefined) return cached
+    const entry = find(file)
+    if (entry === undefined || table.bytes(row) > largestCompared) return null
+    const read = attempt(
+      entry.folder,
+      "reading a picture",
+      () => withFile(`${baseOf(entry)}.mp4`, (opened) => readAt(opened, table.offset(row), table.bytes(row))),
+    ).pipe(Semaphore.withPermit(permits))
+    const bytes = yield* Effect.catchTag(read, "StorageError", () => Effect.succeed(null))
+    const picture = bytes === null ? undefined : readFragmentUnits(bytes)?.find(({ track }) => track === "video")
+    if (picture === undefined) return null
+    const made = hash("sha256", picture.data, "base64url")
+    hashes.set(name, made)
+    return made
+  })
+
   const reads: Pick<
     Storage["Service"],
-    "bytes" | "fragments" | "index" | "outlines" | "init" | "origin" | "parameters" | "path"
+    "bytes" | "fragments" | "index" | "outlines" | "init" | "origin" | "parameters" | "path" | "shown"
   > = {
     bytes: (file, range) => {
       const entry = find(file)
@@ -214,6 +242,11 @@ export const makeReads = Effect.fnUntraced(function*(room: Room) {
     origin: (file) => Effect.map(frontOf(file), ({ description }) => description.origin ?? null),
     init: (file) => Effect.map(frontOf(file), (front) => front.initBytes),
     parameters: (file) => Effect.map(frontOf(file), (front) => front.init.parameters),
+    shown: (files) =>
+      shownOf(files, {
+        table: (file) => Effect.map(fragments([file]), ([table]) => table instanceof FragmentTable ? table : null),
+        hash: pictureHash,
+      }),
     path: (file) => {
       const entry = find(file)
       return entry === undefined ? "" : `${baseOf(entry)}.mp4`

@@ -220,6 +220,7 @@ export class FakeDisk {
     index: (file) => Effect.sync(() => this.files.find(({ id }) => id === file.id)?.entries ?? []),
     fragments: () => Effect.die(new Error("capture reads files one by one")),
     outlines: () => Effect.die(new Error("capture reads files one by one")),
+    shown: () => Effect.die(new Error("capture shows nothing")),
     files: (recordingId, { end, start }) =>
       this.files.filter((file) => file.identity.recordingId === recordingId).map(toSegmentFile)
         .filter((file) => file.startMs < end && file.endMs > start).sort(fileOrder),
