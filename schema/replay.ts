@@ -116,9 +116,9 @@ export class ReplaySessionNotFound
   }
 }
 
-/** It existed and has ended: expired, or revoked. */
+/** It has ended: expired, revoked, or gone with the node that had it in memory. */
 export class ReplaySessionEnded extends Schema.TaggedError<ReplaySessionEnded>()("ReplaySessionEnded", {
-  state: Schema.Literals(["expired", "revoked"]),
+  state: Schema.Literals(["expired", "revoked", "gone"]),
 }, { httpApiStatus: 410 }) {
   override get message(): string {
     return `This replay session is ${this.state}; ask for a new one.`

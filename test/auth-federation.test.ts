@@ -193,7 +193,10 @@ describe("the token of a peer", () => {
       yield* tokens.trust([trusted(guest)])
       const who = yield* tokens.verify(yield* call({ by: guest, token, proof: { onBehalfOf: "vera" } }))
       assert.deepInclude(who, { kind: "peer", nodeId: guest.nodeId, relation: "peer", onBehalfOf: "vera" })
-      assert.strictEqual(yield* tokens.claimed(Redacted.make(token)), guest.nodeId)
+      assert.deepStrictEqual(yield* tokens.claimed(Redacted.make(token)), {
+        nodeId: guest.nodeId,
+        name: trusted(guest).name,
+      })
       const unasked = yield* Effect.flip(tokens.verify(yield* call({ by: guest, token, proof: { nonce: null } })))
       assert.strictEqual(unasked._tag, "UseDpopNonce")
     }).pipe(Effect.provide(PeerTokensLive.pipe(Layer.provide(identity)))))

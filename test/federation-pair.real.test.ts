@@ -1,6 +1,8 @@
 /** Two nodes with databases of their own: paired by a person's comparison, asked by each other, unpaired. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { request } from "node:http"
+import { pairedCaller, type PeerCaller, peerKey } from "./harness/peer-caller.ts"
 import { pairNodes, type PeerNode, peerNode, until } from "./harness/two-peers.ts"
 
 const nodes = "/federation/api/v1/federation/nodes"
@@ -15,6 +17,107 @@ const audited = async (node: PeerNode, action: string) =>
     .body["items"] as ReadonlyArray<
       Record<string, unknown>
     >
+
+const cameras = "/camera/api/v1/cameras"
+
+/** A third node, paired, whose role reaches no camera. */
+const narrowed = async (node: PeerNode): Promise<PeerCaller> => {
+  const gamma = await pairedCaller(node, "gamma", (id) => node.ask("POST", `${requests}/${id}/confirm`, {}))
+  await node.ask("POST", "/auth/api/v1/roles", { name: "hall", description: "", permissions: ["camera:read"] })
+  const group = await node.ask("POST", "/permission/api/v1/resource-groups", { name: "hall" })
+  await node.ask("PUT", "/permission/api/v1/roles/hall/resource-groups", { groupIds: [group.body["id"]] })
+  await node.ask("PUT", `/auth/api/v1/federation/peers/${gamma.nodeId}/media-read-enforcement`, {
+    enabled: true,
+    roles: ["hall"],
+  })
+  return gamma
+}
+
+/** Refusals of the audit log about that node, once there is one more with this word in its reason; newest first. */
+const refused = (node: PeerNode, nodeId: string, word: string) =>
+  until(`the refusal (${word}) is in the audit log`, async () => {
+    const { body } = await node.ask("GET", "/auth/api/v1/audit?outcome=refused&limit=100")
+    const found = (body["items"] as ReadonlyArray<Record<string, Record<string, unknown>>>).find(({ actor, detail }) =>
+      (actor!["id"] === nodeId || detail!["claimedNode"] === nodeId) && String(detail!["reason"]).includes(word)
+    )
+    return found ?? null
+  })
+
+/** A request that streams for as long as it is let; resolves with its status. */
+const uploading = async (
+  node: PeerNode,
+  peer: PeerCaller,
+  path: string,
+): Promise<{ readonly status: Promise<number> }> => {
+  // The first request tells the nonce.
+  await peer.fetch("GET", "/auth/api/v1/federation/peer")
+  const headers = await peer.headers("POST", path)
+  const { hostname, port } = new URL(node.base)
+  const open = request({
+    hostname,
+    port,
+    path,
+    method: "POST",
+    headers: { ...headers, "content-type": "multipart/form-data; boundary=x", "transfer-encoding": "chunked" },
+  })
+  const status = new Promise<number>((resolve, reject) => {
+    open.on("response", (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+      open.destroy()
+    })
+    open.on("error", reject)
+  })
+  open.write("--x\r\ncontent-disposition: form-data; name=\"segment\"\r\n\r\n")
+  // Not awaited with this: it is what is open.
+  return { status }
+}
+
+/** What a node may not, whoever it is: refused, and audited by name. */
+const refusals = async (node: PeerNode): Promise<void> => {
+  const camera = await node.ask("POST", cameras, {
+    name: "vault",
+    driver: "rtsp",
+    streams: [{ role: "main", sourceUrl: "rtsp://127.0.0.1:1/vault" }],
+  })
+  const gamma = await narrowed(node)
+  const ask = (path: string) => gamma.fetch("GET", path)
+  const list = await ask(cameras)
+  assert.strictEqual(list.status, 200)
+  assert.deepStrictEqual((await list.json() as { items: unknown }).items, [])
+
+  // Outside of its groups: as if it did not exist, but on record.
+  for (
+    const path of [`${cameras}/${camera.body["id"] as string}`, `${cameras}/${camera.body["id"] as string}/channels`]
+  ) {
+    assert.strictEqual((await ask(path)).status, 404, path)
+  }
+  const outside = await refused(node, gamma.nodeId, "outside")
+  assert.deepInclude(outside["actor"], { kind: "peer", id: gamma.nodeId, name: "gamma" })
+  assert.strictEqual(outside["resource"]!["id"], camera.body["id"])
+  assert.strictEqual((await ask("/auth/api/v1/users")).status, 403)
+
+  // Its token in the hands of somebody with another key.
+  assert.strictEqual((await gamma.fetch("GET", cameras, {}, peerKey())).status, 401)
+  const stolen = await refused(node, gamma.nodeId, "another key")
+  assert.deepInclude(stolen["detail"], { claimedNode: gamma.nodeId, claimedName: "gamma" })
+  assert.deepInclude(stolen["actor"], { kind: "anonymous" })
+
+  // What it sent, sent again.
+  const headers = await gamma.headers("GET", cameras)
+  const once = () => fetch(`${node.base}${cameras}`, { headers })
+  assert.deepStrictEqual([(await once()).status, (await once()).status], [200, 401])
+  await refused(node, gamma.nodeId, "used before")
+
+  // Revoked in the middle of a request.
+  const upload = await uploading(node, gamma, "/federation/api/v1/federation/failover/recordback/segments")
+  const early = await Promise.race([upload.status, new Promise((resolve) => setTimeout(() => resolve("open"), 500))])
+  assert.strictEqual(early, "open")
+  assert.strictEqual((await node.ask("DELETE", `/auth/api/v1/federation/peers/${gamma.nodeId}`)).status, 204)
+  assert.strictEqual(await upload.status, 401)
+  assert.strictEqual((await ask(cameras)).status, 401)
+  assert.deepInclude((await refused(node, gamma.nodeId, "not paired"))["detail"], { claimedNode: gamma.nodeId })
+}
 
 it.live(
   "two nodes are paired by the code, denied, paired by the fingerprint, and unpaired",
@@ -94,6 +197,13 @@ it.live(
           roles: ["operator"],
         })
         assert.deepInclude(roles.body, { enabled: false, roles: ["operator"] })
+        await refusals(a)
+
+        // A replay of before a restart: it has ended, which is not the same as having no footage.
+        const before = `/federation/api/v1/federation-replay/hls/${a.nodeId}/${"x".repeat(32)}/master.m3u8`
+        const gone = await a.ask("GET", before)
+        assert.strictEqual(gone.status, 410)
+        assert.strictEqual(gone.body["code"], "replay_session_ended")
       })
     }),
   180_000,

@@ -96,7 +96,11 @@ const make = Effect.gen(function*() {
       const { grants, name, nodeId, relation } = peer
       return { kind: "peer", nodeId, name, relation, grants, onBehalfOf: proof.obo ?? null } satisfies PeerPrincipal
     }),
-    claimed: (token) => Effect.map(readPeerToken(Redacted.value(token)), (claims) => claims?.sub ?? null),
+    claimed: (token) =>
+      Effect.map(
+        readPeerToken(Redacted.value(token)),
+        (claims) => claims === null ? null : { nodeId: claims.sub, name: known?.get(claims.sub)?.name ?? null },
+      ),
     nonce: Effect.map(Clock.currentTimeMillis, nonces.current),
     issue: Effect.fnUntraced(function*({ nodeId, signingKey }) {
       const nowMs = yield* Clock.currentTimeMillis

@@ -11,6 +11,7 @@ import { Cameras } from "#actors/protocol/camera.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { FederatedChannelStore } from "#actors/store/bff-federation.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
 import { mostOfferedChannels, OfferedChannel, type RemapReport } from "#schema/bff-federation.ts"
 import { ChannelId, type NodeId, type PageOf, type PageRequest } from "#schema/common.ts"
 import { type Principal, reach } from "#schema/permission.ts"
@@ -45,7 +46,13 @@ export class ChannelMapping
 {}
 
 const make = Effect.gen(function*() {
-  const [cameras, peers, recordings, store] = yield* Effect.all([Cameras, Peers, Recordings, FederatedChannelStore])
+  const [cameras, identity, peers, recordings, store] = yield* Effect.all([
+    Cameras,
+    NodeIdentity,
+    Peers,
+    Recordings,
+    FederatedChannelStore,
+  ])
   const turns = new Map<NodeId, Semaphore.Semaphore>()
   const turnOf = (nodeId: NodeId) => {
     const turn = turns.get(nodeId) ?? Semaphore.makeUnsafe(1)
@@ -57,7 +64,10 @@ const make = Effect.gen(function*() {
     const shown = yield* whole((page) => cameras.list({}, page, reach(to, "camera:read")))
     const recorded = yield* whole((page) => recordings.list({}, page, reach(to, "recording:search")))
     const byChannel = Map.groupBy(recorded, ({ channelId }: Recording) => channelId)
-    return shown.flatMap((camera) =>
+    const members = (yield* peers.list()).filter(({ relation }) => relation === "member")
+    // While this node serves another's cameras they stay the other's: whoever is paired with both has one channel, not two.
+    const own = new Set([identity.nodeId, ...members.map(({ nodeId }) => nodeId)])
+    return shown.filter(({ homeNodeId }) => own.has(homeNodeId)).flatMap((camera) =>
       camera.channels.map((channel): OfferedChannel => ({
         channelId: channel.id,
         cameraId: camera.id,

@@ -4,8 +4,8 @@
  * Invariants
  * 1. A session is bound to its maker: it ends with the sign-in, with the permission, and after its time. What a paired node shows of it
  *    is besides judged by that node.
- * 2. Sessions are in memory, {@link mostSessions} at most, the oldest leaves first; a restart of this node ends them, and a player asks
- *    anew.
+ * 2. Sessions are in memory, {@link mostSessions} at most, the oldest leaves first; a restart of this node ends them. One that is not
+ *    known is told as ended (410), never as missing (404), by which players mean footage: it is to be asked for anew.
  * 3. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
  *    was shown of the node before stays as it was.
  */
@@ -19,13 +19,7 @@ import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from 
 import { PeerRefused } from "#schema/federation.ts"
 import { decide, type ResourceRef, unnarrowed, type UserPrincipal } from "#schema/permission.ts"
 import { InvalidInput } from "#schema/problem.ts"
-import {
-  FootageNotFound,
-  ReplayFileNotFound,
-  ReplaySessionEnded,
-  ReplaySessionNotFound,
-  type ReplayUriRequest,
-} from "#schema/replay.ts"
+import { FootageNotFound, ReplayFileNotFound, ReplaySessionEnded, type ReplayUriRequest } from "#schema/replay.ts"
 import { Clock, Effect, Result } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { makeHolders, type PlaylistName } from "./bff-holders.ts"
@@ -124,7 +118,7 @@ export const makeReplay = Effect.gen(function*() {
   /** Its maker may still see it. */
   const sessionOf = Effect.fnUntraced(function*(id: FederatedSessionId) {
     const session = shelf.get(id)
-    if (session === null) return yield* new ReplaySessionNotFound()
+    if (session === null) return yield* new ReplaySessionEnded({ state: "gone" })
     if (session.expiresAt <= (yield* Clock.currentTimeMillis)) {
       return yield* new ReplaySessionEnded({ state: "expired" })
     }

@@ -64,8 +64,10 @@ export class PeerTokens extends Context.Service<PeerTokens, {
     PeerPrincipal,
     Unauthenticated | UseDpopNonce | DependencyUnavailable
   >
-  /** The node that a token names, proven or not: for the audit log of what was refused. */
-  readonly claimed: (token: Redacted.Redacted) => Effect.Effect<string | null>
+  /** The node that a token names, proven or not, and its name if it is known: for the audit log of what was refused. */
+  readonly claimed: (
+    token: Redacted.Redacted,
+  ) => Effect.Effect<{ readonly nodeId: NodeId; readonly name: string | null } | null>
   /** The nonce for the next proof. */
   readonly nonce: Effect.Effect<string>
   /** A token of ours for a node, bound to its key. */

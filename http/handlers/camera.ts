@@ -12,6 +12,7 @@ import { liveHlsUrl, snapshotUrl } from "../contract/camera-live.ts"
 import { whepPath } from "../contract/camera-webrtc.ts"
 import { CameraGroup } from "../contract/camera.ts"
 import { createdAt, expectedVersion, nightjar, pageRequest, withVersion } from "../contract/conventions.ts"
+import { auditHidden } from "./http-audit.ts"
 
 const base = "/camera/api/v1"
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
@@ -41,7 +42,10 @@ export const CameraHandlers = HttpApiBuilder.group(
     const seen = (id: CameraId) =>
       Effect.gen(function*() {
         const camera = yield* cameras.get(id)
-        return seenWithin(camera, yield* reached) ?? (yield* new CameraNotFound({ id }))
+        const within = seenWithin(camera, yield* reached)
+        if (within !== null) return within
+        yield* auditHidden(yield* CurrentPrincipal)
+        return yield* new CameraNotFound({ id })
       })
     return handlers
       .handle("cameras", ({ query }) =>

@@ -7,6 +7,7 @@
  * 3. What changes something runs once its entry of the audit log has a place.
  * 4. An administrative permission is of use from a listed management address only, where such addresses are listed.
  * 5. A node that asks for another passes only where the endpoint says so: by the rule `peer`, or by its grants and `orPeer`.
+ * 6. What another node has open in a request that streams ends the moment it is no peer any more.
  */
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { PeerTokens } from "#actors/protocol/auth-federation.ts"
@@ -14,12 +15,13 @@ import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { isLoopback } from "#schema/auth-network.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
+import type { NodeId } from "#schema/common.ts"
 import { anonymous, decide, type Permission, permissionDefinitions, type Principal } from "#schema/permission.ts"
-import { Forbidden } from "#schema/problem.ts"
+import { Forbidden, Unauthenticated } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
-import { Audited } from "../contract/conventions.ts"
+import { Audited, marksOf } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
 import { admitCall, beginCall, knowCaller, overlookCall } from "./http-audit.ts"
 import { makePathGuard } from "./http-resources.ts"
@@ -65,7 +67,12 @@ const makeAdmitPeer = Effect.map(
           Effect.gen(function*() {
             if (info === null) return
             if (error._tag === "UseDpopNonce") return overlookCall(info)
-            Object.assign(info.journal.audit, { claimedNode: yield* peers.claimed(token), reason: error.message })
+            const claimed = yield* peers.claimed(token)
+            Object.assign(info.journal.audit, {
+              claimedNode: claimed?.nodeId ?? null,
+              claimedName: claimed?.name ?? null,
+              reason: error.message,
+            })
           })
         ),
         Effect.ensuring(tell),
@@ -88,6 +95,12 @@ export const AccessControlLive = Layer.effect(
     const management = yield* ManagementAccess
     const guardPath = yield* makePathGuard
     const admitPeer = yield* makeAdmitPeer
+    const peers = yield* PeerTokens
+    const untilUnpaired = (nodeId: NodeId) =>
+      Effect.andThen(
+        peers.untilEnded(nodeId),
+        Effect.fail(new Unauthenticated({ message: "The pairing with this node has ended" })),
+      )
 
     const principalOf = Effect.fnUntraced(function*(credential: Redacted.Redacted) {
       const principal = yield* tokens.verify(credential)
@@ -152,7 +165,9 @@ export const AccessControlLive = Layer.effect(
         }
         const principal = yield* admit(credential, access)
         if (info !== null) yield* admitCall(trail, info)
-        return yield* Effect.provideService(handler, CurrentPrincipal, principal)
+        const admitted = Effect.provideService(handler, CurrentPrincipal, principal)
+        const open = principal.kind === "peer" && marksOf(annotations).streams === true
+        return yield* open ? Effect.raceFirst(admitted, untilUnpaired(principal.nodeId)) : admitted
       }),
     })
   }),

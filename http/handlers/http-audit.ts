@@ -7,6 +7,8 @@
  * 2. Its entry is durable before its answer leaves. One whose caller went away is recorded as interrupted.
  * 3. Neither bodies, queries nor paths that are credentials are recorded; detail is what handlers say.
  * 4. Who is refused without having shown a token leaves no entry, but at a sign-in.
+ * 5. Another node that asks for what lies outside of its grants is answered that there is no such thing; its entry says that it was
+ *    refused.
  */
 import type { AuditAdmission, AuditTrail } from "#actors/protocol/auth-audit.ts"
 import {
@@ -33,6 +35,8 @@ interface OpenCall {
   actor: AuditActor
   resource: AuditResource | null
   admission: AuditAdmission | null
+  /** It was refused, though the answer says otherwise. */
+  hidden: boolean
 }
 const calls = new WeakMap<RequestInfo, OpenCall>()
 
@@ -117,6 +121,7 @@ export const beginCall = (info: RequestInfo, endpoint: {
       actor: anonymousActor,
       resource: resourceOf(endpoint.path, shown),
       admission: null,
+      hidden: false,
     })
   })
 
@@ -155,7 +160,7 @@ export const endCall = Effect.fnUntraced(
     if (call === undefined) return
     calls.delete(info)
     const { status } = response
-    const outcome = outcomeOf(status)
+    const outcome = call.hidden ? "refused" : outcomeOf(status)
     if (call.kind === "change") call.resource ??= createdResource(response.headers["location"])
     const replayed = response.headers["idempotency-replayed"] === "true"
     const fact = factOf(info, call, yield* userAgent, { status, outcome, detail: replayed ? { replayed } : {} })
@@ -177,6 +182,15 @@ export const abandonCall = Effect.fnUntraced(function*(info: RequestInfo) {
   const detail = { interrupted: "The caller did not wait for the answer" }
   yield* call.admission.end(factOf(info, call, yield* userAgent, { status: null, outcome: "failure", detail }))
 }, Effect.uninterruptible)
+
+/** The caller is told that there is no such thing, though there is: a refusal, where it is another node. */
+export const auditHidden = (principal: Principal): Effect.Effect<void> =>
+  Effect.map(CurrentRequest, (info) => {
+    const call = info === null || principal.kind !== "peer" ? undefined : calls.get(info)
+    if (info === null || call === undefined) return
+    call.hidden = true
+    Object.assign(info.journal.audit, { reason: "It lies outside of what is granted to this node" })
+  })
 
 /** For handlers: adds members to the detail of the entry of the request at hand. Never a secret. */
 export const auditDetail = (detail: Record<string, Schema.Json>): Effect.Effect<void> =>

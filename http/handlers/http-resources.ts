@@ -27,6 +27,7 @@ import { makingPeer, ReplaySessionEnded, ReplaySessionNotFound } from "#schema/r
 import { Effect, Option } from "effect"
 import { HttpRouter } from "effect/http"
 import { type AccessAnnotation, type ConcernedKind, CurrentPrincipal } from "../contract/access.ts"
+import { auditHidden } from "./http-audit.ts"
 
 /** What is answered where there is no such thing. */
 const missing = {
@@ -54,7 +55,9 @@ const judge = <E>(
     // A camera of which he sees a channel is shown to him, with that channel alone.
     const within = named.kind === "camera" ? yield* resources.channelsOf(named.id) : []
     const seen = [refs, ...within].some((thing) => sees(principal, thing))
-    return yield* Effect.fail(seen ? new Forbidden({ message: decision.reason }) : absent())
+    if (seen) return yield* new Forbidden({ message: decision.reason })
+    yield* auditHidden(principal)
+    return yield* Effect.fail(absent())
   })
 }
 

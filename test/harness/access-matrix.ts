@@ -15,8 +15,7 @@
  *    answered with 2xx, and what is hidden from him is answered word for word as what does not exist.
  */
 import { builtInRoles } from "#schema/permission.ts"
-import { Effect, Redacted } from "effect"
-import { importJWK, type JWK, SignJWT } from "jose"
+import { Effect } from "effect"
 import { createHash, randomUUID } from "node:crypto"
 import {
   ask,
@@ -33,6 +32,7 @@ import {
   type Verdict,
   verdictOf,
 } from "./access-questions.ts"
+import { pairedCaller } from "./peer-caller.ts"
 import { adminPassword, type WholeNode } from "./whole-node.ts"
 
 const must = async (base: string, method: string, path: string, token: string, body?: unknown) => {
@@ -101,28 +101,11 @@ const replaySession = (node: WholeNode, { recording, recordingToken }: { recordi
     return id
   })
 
-/** What the node would sign for a peer if there were such tokens: its own key, another type. */
-const peerToken = (node: WholeNode) =>
-  Effect.gen(function*() {
-    const [row] = yield* node.sql<{ readonly kid: string; readonly sealed_private: string }>`
-      SELECT kid, sealed_private FROM auth_signing_key ORDER BY signs_from LIMIT 1`
-    const jwk = Redacted.value(yield* node.vault.open(`auth/signing-key/${row!.kid}`, row!.sealed_private))
-    const [admin] = yield* node.sql<{ readonly id: string }>`SELECT id FROM auth_user WHERE username = 'admin'`
-    return yield* Effect.promise(async () =>
-      new SignJWT({ sid: made.id, name: "admin", roles: ["admin"], jti: randomUUID() })
-        .setProtectedHeader({ alg: "EdDSA", typ: "peer+jwt", kid: row!.kid })
-        .setSubject(admin!.id).setIssuer("nightjar").setAudience("nightjar")
-        .setIssuedAt().setExpirationTime("5 minutes")
-        .sign(await importJWK(JSON.parse(jwk) as JWK, "EdDSA"))
-    )
-  })
-
 const password = "a long and dull password"
 
 /** A node with two cameras, and everybody who asks. */
 const scene = Effect.fnUntraced(function*(node: WholeNode) {
   const { base } = node
-  const peer = yield* peerToken(node)
   const { callers, rows } = yield* Effect.promise(async () => {
     const admin = await signIn(base, "admin", adminPassword)
     const roles = ["viewer", "operator"] as const
@@ -146,6 +129,17 @@ const scene = Effect.fnUntraced(function*(node: WholeNode) {
     await user("nobody", "stranger", [])
     const viewer = await user("viewer", "vera", ["hall-viewer"])
     const hallOperator = await user("hallOperator", "hal", ["hall-operator"])
+    const { items } = await must(base, "GET", "/federation/api/v1/federation/nodes", admin)
+    const [self] = items as ReadonlyArray<{ readonly nodeId: string }>
+    const peer = await pairedCaller(
+      { base, nodeId: self!.nodeId },
+      "gamma",
+      (id) => must(base, "POST", `/auth/api/v1/federation/requests/${id}/confirm`, admin, {}),
+    )
+    await must(base, "PUT", `/auth/api/v1/federation/peers/${peer.nodeId}/media-read-enforcement`, admin, {
+      enabled: true,
+      roles: ["hall-operator"],
+    })
     const callers: ReadonlyArray<Caller> = [
       { name: "nobody", username: "nobody", token: null },
       await user("noRole", "nora", []),
@@ -155,7 +149,8 @@ const scene = Effect.fnUntraced(function*(node: WholeNode) {
       { ...hallOperator, name: "hallOperatorOutside" },
       await user("operator", "olga", ["operator"]),
       { name: "admin", username: "admin", token: admin },
-      { name: "peer", username: "peer", token: peer },
+      { name: "peer", username: "peer", token: null, peer },
+      { name: "peerOutside", username: "peer", token: null, peer },
     ]
     const inside = await makeThings(base, admin, "inside")
     const outside = await makeThings(base, admin, "outside")
@@ -216,7 +211,7 @@ export const observe = Effect.fnUntraced(function*(node: WholeNode) {
         row[name] = "-"
         continue
       }
-      const things = name === "viewer" || name === "hallOperator" ? inside : outside
+      const things = name === "viewer" || name === "hallOperator" || name === "peer" ? inside : outside
       const told = yield* Effect.promise(() => ask(node.base, question, things, caller))
       row[name] = verdictOf(question, told)
       const complain = (why: string) =>

@@ -9,10 +9,11 @@
 import { Api } from "#http/contract/api.ts"
 import { openApiPath } from "#http/contract/http-openapi.ts"
 import { HttpApi } from "effect/http-api"
+import type { PeerCaller } from "./peer-caller.ts"
 
 /**
  * `viewer` and `hallOperator` hold what the roles of their names do, narrowed to one group, and are asked about what is in it and
- * about what is not (`Outside`). All others are asked about the latter.
+ * about what is not (`Outside`); so is `peer`, another node that holds the role of `hallOperator`. All others are asked about the latter.
  */
 export const columns = [
   "nobody",
@@ -24,6 +25,7 @@ export const columns = [
   "operator",
   "admin",
   "peer",
+  "peerOutside",
 ] as const
 export type Column = (typeof columns)[number]
 export type Verdict = "in" | "401" | "403" | "hidden" | "key" | "-"
@@ -55,6 +57,8 @@ export interface Caller {
   readonly name: Column
   readonly username: string
   readonly token: string | null
+  /** Of another node, which proves each request. */
+  readonly peer?: PeerCaller
 }
 
 const special: ReadonlyArray<Question> = [
@@ -120,9 +124,13 @@ export const questions = (): ReadonlyArray<Question> => {
   })
 }
 
-/** What ends the caller's session comes last, what takes something away before that. */
+/** What ends the caller's session or pairing comes last, what takes something away before that. */
 export const rank = ({ operation }: Question) =>
-  operation.endsWith("/auth/logout") ? 2 : operation.startsWith("DELETE") || operation.endsWith("read-all") ? 1 : 0
+  operation.endsWith("/auth/logout") || operation.endsWith("/federation/peer") && operation.startsWith("DELETE") ?
+    2 :
+    operation.startsWith("DELETE") || operation.endsWith("read-all") ?
+    1 :
+    0
 
 const isHidden = (code: unknown) =>
   typeof code === "string" && code.endsWith("_not_found") && code !== "footage_not_found"
@@ -161,7 +169,8 @@ export interface Told {
 export const ask = async (base: string, question: Question, things: Things, caller: Caller): Promise<Told> => {
   const [method = ""] = question.operation.split(" ")
   const hasBody = method !== "GET" && !(question.operation.endsWith("/auth/logout"))
-  const response = await fetch(`${base}${fill(question, things, caller)}`, {
+  const path = fill(question, things, caller)
+  const init: RequestInit = {
     method,
     headers: {
       "content-type": "application/json",
@@ -173,7 +182,8 @@ export const ask = async (base: string, question: Question, things: Things, call
     },
     ...(hasBody ? { body: JSON.stringify(question.body?.(things) ?? "no object") } : {}),
     signal: AbortSignal.timeout(40_000),
-  })
+  }
+  const response = await (caller.peer?.fetch(method, path, init) ?? fetch(`${base}${path}`, init))
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
     await response.body?.cancel()
     return { status: response.status, code: null, body: "" }
