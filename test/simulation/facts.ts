@@ -2,6 +2,7 @@
  * What really happens in a simulated world, told to the checkers as it happens. Nodes are numbers; times are true milliseconds,
  * which no node knows; pictures of a camera are numbered from 0, one every 100 ms.
  */
+import type { GapCause } from "#schema/record.ts"
 import type { Span } from "./spans.ts"
 
 export interface Plan {
@@ -13,9 +14,18 @@ export interface Plan {
   /** Homes whose guardians record nothing. */
   readonly liveOnly: ReadonlyArray<boolean>
   readonly automatic: ReadonlyArray<boolean>
+  /** A camera grants fewer sessions than there are nodes. */
+  readonly sessionsShort: boolean
   /** Faults end and the world is left alone here. */
   readonly quietMs: number
   readonly endMs: number
+}
+
+/** A missing span in milliseconds, as a ledger or a home node tells of it. */
+export interface ToldGap {
+  readonly start: number
+  readonly end: number
+  readonly cause: GapCause
 }
 
 export interface Facts {
@@ -23,6 +33,12 @@ export interface Facts {
   readonly process: (at: number, node: number, state: "up" | "frozen" | "down") => void
   /** The node can record the camera: wants to, reaches it, gets a session, has room. */
   readonly able: (at: number, node: number, camera: number, able: boolean) => void
+  /** The network between the node and the camera, and the camera. */
+  readonly way: (at: number, node: number, camera: number, open: boolean) => void
+  /** There is room on the node's disk. */
+  readonly room: (at: number, node: number, room: boolean) => void
+  /** The node has to record the camera: it is at home there, or the slot is served there. */
+  readonly expected: (at: number, node: number, camera: number, expected: boolean) => void
   readonly database: (at: number, node: number, up: boolean) => void
   /** The guardian serves the home's slot, on its disk. */
   readonly serves: (at: number, node: number, home: number, epoch: number | null) => void
@@ -57,6 +73,10 @@ export interface Rest {
     { readonly node: number; readonly home: number; readonly tag: string; readonly owed: number }
   >
   readonly homes: ReadonlyArray<{ readonly node: number; readonly rerouted: boolean; readonly epoch: number }>
+  readonly ledgers: ReadonlyArray<
+    { readonly node: number; readonly camera: number; readonly gaps: ReadonlyArray<ToldGap> }
+  >
+  readonly coverage: ReadonlyArray<{ readonly camera: number; readonly gaps: ReadonlyArray<ToldGap> }>
 }
 
 const nothing = (): void => undefined
@@ -64,6 +84,9 @@ const nothing = (): void => undefined
 export const deaf: Facts = {
   process: nothing,
   able: nothing,
+  way: nothing,
+  room: nothing,
+  expected: nothing,
   database: nothing,
   serves: nothing,
   ready: nothing,
@@ -78,6 +101,9 @@ export const deaf: Facts = {
 export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
   process: (...fact) => checkers.forEach((one) => one.process(...fact)),
   able: (...fact) => checkers.forEach((one) => one.able(...fact)),
+  way: (...fact) => checkers.forEach((one) => one.way(...fact)),
+  room: (...fact) => checkers.forEach((one) => one.room(...fact)),
+  expected: (...fact) => checkers.forEach((one) => one.expected(...fact)),
   database: (...fact) => checkers.forEach((one) => one.database(...fact)),
   serves: (...fact) => checkers.forEach((one) => one.serves(...fact)),
   ready: (...fact) => checkers.forEach((one) => one.ready(...fact)),

@@ -2,7 +2,7 @@
  * What breaks, from the seed: each run chooses some kinds of faults and how often they come, so that rare meetings are met too.
  * Every fault ends by itself, at the latest when the quiet time begins.
  */
-import type { Node } from "./node.ts"
+import type { Node } from "./node-words.ts"
 import type { World } from "./world.ts"
 
 export const faultKinds = [
@@ -120,28 +120,38 @@ const faults: Record<FaultKind, Fault> = {
   cameraCut: (world, nodes) => {
     const node = someNode(world)
     const camera = world.chance.int(0, world.plan.cameras.length - 1)
+    const fact = (open: boolean): void => world.facts.way(world.line.now(), node, camera, open)
     world.reach[node]![camera]!++
+    fact(false)
     changed(nodes)
     return () => {
       world.reach[node]![camera]!--
+      fact(true)
       changed(nodes)
     }
   },
   cameraOff: (world, nodes) => {
     const camera = world.chance.int(0, world.plan.cameras.length - 1)
-    for (const ways of world.reach) ways[camera]!++
+    const all = (by: 1 | -1): void =>
+      world.reach.forEach((ways, node) => {
+        ways[camera]! += by
+        world.facts.way(world.line.now(), node, camera, by < 0)
+      })
+    all(1)
     changed(nodes)
     return () => {
-      for (const ways of world.reach) ways[camera]!--
+      all(-1)
       changed(nodes)
     }
   },
   diskFull: (world, nodes) => {
     const { captures, machine } = nodes[someNode(world)]!
     machine.diskFaults++
+    world.facts.room(world.line.now(), machine.index, false)
     captures.changed()
     return () => {
       machine.diskFaults--
+      world.facts.room(world.line.now(), machine.index, true)
       captures.changed()
     }
   },

@@ -6,105 +6,19 @@
  * 1. No decision is made here that belongs to `cluster/protection.ts`, `cluster/lease.ts` or `cluster/homecoming.ts`.
  * 2. What a command needs is on disk before it is carried out, and nothing else is: a new process knows only that.
  */
-import {
-  defaultHomecoming,
-  type Homecoming,
-  homecoming,
-  type HomecomingEvent,
-  homeStep,
-  isRerouted,
-} from "#cluster/homecoming.ts"
-import {
-  defaultLease,
-  type LeaseEvent,
-  type LeaseHolder,
-  leaseHolder,
-  leaseStep,
-  mayControl,
-  type Promised,
-  type Roll,
-  unvote,
-  vote,
-  type Voter,
-  voter,
-} from "#cluster/lease.ts"
-import {
-  type Protection,
-  type ProtectionCommand,
-  type ProtectionEvent,
-  register,
-  statusOf,
-} from "#cluster/protection-state.ts"
+import { defaultHomecoming, homecoming, type HomecomingEvent, homeStep, isRerouted } from "#cluster/homecoming.ts"
+import { defaultLease, leaseHolder, mayControl, voter } from "#cluster/lease.ts"
+import { type Protection, type ProtectionEvent, register, statusOf } from "#cluster/protection-state.ts"
 import { step } from "#cluster/protection.ts"
-import type { JobState } from "#cluster/recordback.ts"
 import { defaultSettings, type RerouteStatus } from "#schema/federation-protection.ts"
 import type { ProtectionClass } from "#schema/federation.ts"
 import type { Captures } from "./cameras.ts"
-import { sendHome } from "./recordback.ts"
+import { makeCommands } from "./node-commands.ts"
+import { makeLeases } from "./node-leases.ts"
+import type { Disk, Inside, Node, NodeOptions, Process } from "./node-words.ts"
 import { call, clock, later, type Machine, nodeId, type World } from "./world.ts"
 
-export interface Disk {
-  homecoming: Homecoming
-  readonly protections: Map<number, Protection>
-  readonly promises: Map<number, Promised>
-  /** Slots of others that this node owns, in its database. */
-  readonly owned: Map<number, { readonly epoch: number; readonly rerouteId: string }>
-  /** Record-back jobs, by reroute. */
-  readonly jobs: Map<string, JobState>
-}
-
-export interface Node {
-  readonly machine: Machine
-  readonly disk: Disk
-  readonly captures: Captures
-  readonly start: () => void
-  readonly kill: () => void
-  /** New hardware under the old identity: nothing is on its disks. */
-  readonly replace: () => void
-  /** A person's action, or news of the home node, at a guardian. */
-  readonly tell: (home: number, event: ProtectionEvent) => void
-  readonly mayControl: (home: number) => number | null
-  /** What the others call. */
-  readonly rpc: {
-    readonly heartbeat: (asker: number) => Extract<ProtectionEvent, { readonly type: "heartbeat" }>
-    readonly status: (home: number, asker: number) => RerouteStatus | null
-    readonly lease: (home: number, request: Parameters<typeof vote>[1]) => ReturnType<typeof vote>["answer"] | null
-    readonly release: (home: number, release: Parameters<typeof unvote>[1]) => void
-    readonly giveBack: (
-      event: Extract<HomecomingEvent, { readonly type: "giveBack" }>,
-      reply: (answer: { readonly agreed: boolean; readonly epoch: number }) => void,
-    ) => void
-    readonly bundle: (asker: number) => string | null
-  }
-  /** Changed by people: a new version of the configuration, or another word on who may guard. */
-  digest: number
-  readonly granted: Set<number>
-}
-
-export interface Relation {
-  readonly home: number
-  readonly rank: number
-  readonly class: ProtectionClass
-  readonly automatic: boolean
-}
-
-export interface NodeOptions {
-  readonly relations: ReadonlyArray<Relation>
-  readonly guardians: ReadonlyArray<number>
-  /** Who votes about whom; index is the home node. */
-  readonly rolls: ReadonlyArray<Roll>
-  readonly nodes: ReadonlyArray<Node>
-}
-
 const bundleDigest = (n: number): string => `digest ${n}`
-
-interface Process {
-  readonly bootId: string
-  readonly protections: Map<number, Protection>
-  readonly holders: Map<number, LeaseHolder>
-  readonly voters: Map<number, Voter>
-  home: Homecoming
-}
 
 export const makeNode = (world: World, machine: Machine, captures: Captures, options: NodeOptions): Node => {
   const { chance, facts, line, plan } = world
@@ -135,8 +49,6 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
   let disk = newDisk()
   let process: Process | null = null
   const now = (): number => clock(world, machine)
-  const cameras = (home: number): ReadonlyArray<number> =>
-    plan.cameras.flatMap((owner, camera) => owner === home ? [camera] : [])
   const classOf = (home: number): ProtectionClass => relations.find((one) => one.home === home)?.class ?? "warm"
   /** False: the process died here. */
   const survives = (): boolean => {
@@ -203,153 +115,6 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
     }
   }
 
-  const withLease = (home: number, event: LeaseEvent): void => {
-    const holder = process?.holders.get(home)
-    if (process === null || holder === undefined) return
-    const next = leaseStep(holder, event, now())
-    process.holders.set(home, next.holder)
-    for (const command of next.commands) {
-      if (command.type === "request") {
-        const { override, request } = command
-        const to = world.indexOf(command.to)
-        if (to === self) {
-          const answer = ballot(home, request, override)
-          if (answer !== null) withLease(home, { type: "answer", answer })
-          continue
-        }
-        call<ReturnType<Node["rpc"]["lease"]>>(world, machine, world.machines[to]!, 0, (reply) => {
-          reply(nodes[to]!.rpc.lease(home, request))
-        }, (answer) => {
-          if (answer !== null) withLease(home, { type: "answer", answer })
-        })
-      } else if (command.type === "release") {
-        const { release } = command
-        const to = world.indexOf(command.to)
-        if (to === self) unballot(home, release)
-        else call(world, machine, world.machines[to]!, 0, () => nodes[to]!.rpc.release(home, release), () => undefined)
-      } else {
-        world.tell(() => `node ${self} lease of ${home}: ${command.type}`)
-        if (command.type === "denied") {
-          if (home === self) withHome({ type: "leaseDenied", inForce: command.inForce, turns: command.turns })
-          else tell(home, { type: "leaseDenied", turns: command.turns })
-        } else if (home !== self) {
-          tell(home, command.type === "lost" ? { type: "leaseLost" } : { type: "leaseObtained", epoch: command.epoch })
-        }
-      }
-    }
-  }
-  const ballot = (home: number, request: Parameters<typeof vote>[1], override: boolean) => {
-    const one = process?.voters.get(home)
-    if (process === null || one === undefined) return null
-    const next = vote(one, request, override, defaultLease, now())
-    process.voters.set(home, next.voter)
-    if (next.keep !== null) {
-      disk.promises.set(home, next.keep)
-      if (!survives()) return null
-    }
-    return next.answer
-  }
-  const unballot = (home: number, release: Parameters<typeof unvote>[1]): void => {
-    const one = process?.voters.get(home)
-    if (process === null || one === undefined) return
-    const next = unvote(one, release, now())
-    process.voters.set(home, next.voter)
-    if (next.keep !== null) disk.promises.set(home, next.keep)
-  }
-
-  /** Every answer is told once, after the database or the other node took its time. */
-  const carryOut = (home: number, command: ProtectionCommand): void => {
-    const homeMachine = world.machines[home]!
-    switch (command.type) {
-      case "askRerouteStatus":
-        for (const other of [home, ...plan.guardians[home]!]) {
-          if (other === self) continue
-          call<RerouteStatus | null>(world, machine, world.machines[other]!, 0, (reply) => {
-            reply(nodes[other]!.rpc.status(home, self))
-          }, (status) => {
-            if (status !== null) tell(home, { type: "answered", status })
-          })
-        }
-        break
-      case "refreshBundle":
-        call<string | null>(
-          world,
-          machine,
-          homeMachine,
-          5_000,
-          (reply) => reply(nodes[home]!.rpc.bundle(self)),
-          (digest) => {
-            tell(
-              home,
-              digest === null ? { type: "bundleFailed", reason: "no answer" } : { type: "bundleRefreshed", digest },
-            )
-          },
-        )
-        break
-      case "takeSlot":
-        later(world, machine, chance.int(50, 1_200), () => {
-          if (machine.databaseFaults > 0) return tell(home, { type: "slotFailed", reason: "database", inForce: 0 })
-          const owned = disk.owned.get(home)
-          const epoch = Math.max(command.epoch, owned?.epoch ?? 0)
-          const rerouteId = owned?.rerouteId ?? `${self} ${home} ${epoch}`
-          disk.owned.set(home, { epoch, rerouteId })
-          facts.serves(line.now(), self, home, epoch)
-          wantCaptures()
-          if (survives()) tell(home, { type: "slotTaken", epoch, rerouteId })
-        })
-        break
-      case "acquireLease":
-        withLease(home, {
-          type: "want",
-          epoch: command.epoch,
-          override: command.override,
-          turns: process!.protections.get(home)!.turns,
-        })
-        break
-      case "releaseLease":
-        withLease(home, { type: "release" })
-        break
-      case "giveBack": {
-        const { epoch, turns } = command
-        call<{ readonly agreed: boolean; readonly epoch: number }>(world, machine, homeMachine, 5_000, (reply) => {
-          nodes[home]!.rpc.giveBack({ type: "giveBack", from: machine.id, epoch, turns }, reply)
-        }, (answer) => {
-          if (answer?.agreed === true) tell(home, { type: "gaveBack", epoch: answer.epoch })
-          else tell(home, { type: "giveBackFailed", reason: "refused", inForce: answer?.epoch ?? 0 })
-        })
-        break
-      }
-      case "stopServing": {
-        const attempt = (): void => {
-          if (machine.databaseFaults > 0) return later(world, machine, 1_000, attempt)
-          disk.owned.delete(home)
-          facts.serves(line.now(), self, home, null)
-          wantCaptures()
-          if (survives()) tell(home, { type: "stopped" })
-        }
-        later(world, machine, chance.int(5, 200), attempt)
-        break
-      }
-      case "beginRecordBack":
-        sendHome(world, machine, captures, nodes, { ...command, home, cameras: cameras(home) }, disk.jobs, () => {
-          tell(home, { type: "recordedBack", rerouteId: command.rerouteId })
-        })
-        break
-      case "cleanUp": {
-        const attempt = (): void => {
-          if (machine.databaseFaults > 0) return later(world, machine, 1_000, attempt)
-          disk.jobs.delete(command.rerouteId)
-          tell(home, { type: "cleanedUp", rerouteId: command.rerouteId })
-        }
-        later(world, machine, chance.int(5, 200), attempt)
-        break
-      }
-      case "dropBundle":
-      case "tellState":
-        break
-    }
-  }
-
   const tell = (home: number, event: ProtectionEvent): void => {
     const before = process?.protections.get(home)
     if (process === null || before === undefined) return
@@ -376,6 +141,22 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
   }
   const tellReady = (home: number, state: Protection): void =>
     facts.ready(line.now(), self, home, state.bundle.held !== null && state.granted && !state.released)
+
+  const inside: Inside = {
+    world,
+    machine,
+    captures,
+    options,
+    process: () => process,
+    disk: () => disk,
+    now,
+    survives,
+    wantCaptures,
+    withHome,
+    tell,
+  }
+  const { ballot, unballot, withLease } = makeLeases(inside)
+  const carryOut = makeCommands(inside, withLease)
 
   const beat = (): void => {
     if (process === null) return

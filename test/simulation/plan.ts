@@ -2,7 +2,7 @@
 import type { Roll } from "#cluster/lease.ts"
 import type { ProtectionClass } from "#schema/federation.ts"
 import type { Plan } from "./facts.ts"
-import type { Relation } from "./node.ts"
+import type { Relation } from "./node-words.ts"
 import type { Chance } from "./random.ts"
 import { nodeId } from "./world.ts"
 
@@ -36,19 +36,25 @@ export const planOf = (chance: Chance, minutes: number): Shape => {
   })
   const classes = homes.map(() => chance.pick(["warm", "warm", "shadow", "liveOnly"] as const))
   const endMs = minutes * 60_000
+  const cameras = homes.flatMap((home) => Array.from({ length: chance.int(1, 2) }, () => home))
+  const automatic = homes.map(() => chance.chance(0.9))
+  const sessionLimit = chance.chance(0.15) ? 1 : nodes
+  // A guardian's ring would take the only session from the home node: told at registration, and not done.
+  const possible = sessionLimit < nodes ? classes.map((one) => one === "shadow" ? "warm" as const : one) : classes
   return {
     plan: {
       nodes,
       guardians,
-      cameras: homes.flatMap((home) => Array.from({ length: chance.int(1, 2) }, () => home)),
+      cameras,
       liveOnly: classes.map((one) => one === "liveOnly"),
-      automatic: homes.map(() => chance.chance(0.9)),
+      automatic,
+      sessionsShort: sessionLimit < nodes,
       quietMs: endMs - quiet,
       endMs,
     },
     rolls,
-    classes,
-    sessionLimit: chance.chance(0.15) ? 1 : nodes,
+    classes: possible,
+    sessionLimit,
   }
 }
 

@@ -9,7 +9,7 @@
 import { aged, type ClockOffset, clockOffset, unite, type Verdict, verdictOf } from "#cluster/recordback-manifest.ts"
 import { initialJob, isEnded, type JobCommand, type JobEvent, type JobState, step } from "#cluster/recordback.ts"
 import { type Captures, group, segment } from "./cameras.ts"
-import type { Node } from "./node.ts"
+import type { Node } from "./node-words.ts"
 import { missing, type Span } from "./spans.ts"
 import { call, later, type Machine, wall, type World } from "./world.ts"
 

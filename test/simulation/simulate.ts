@@ -2,11 +2,13 @@
 import { captures, type Sessions } from "./cameras.ts"
 import { control } from "./checkers/control.ts"
 import { footage } from "./checkers/footage.ts"
+import { gaps } from "./checkers/gaps.ts"
 import { recording } from "./checkers/recording.ts"
 import { rest } from "./checkers/rest.ts"
 import { toAll } from "./facts.ts"
 import { breakThings, type FaultKind } from "./faults.ts"
-import { makeNode, type Node } from "./node.ts"
+import type { Node } from "./node-words.ts"
+import { makeNode } from "./node.ts"
 import { nodeClasses, planOf } from "./plan.ts"
 import { chanceOf } from "./random.ts"
 import { timeline } from "./timeline.ts"
@@ -28,7 +30,7 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
   const chance = chanceOf(seed)
   const line = timeline()
   const { plan, rolls, ...shape } = planOf(chance, minutes)
-  const checkers = [control(), footage(plan), recording(plan), rest(plan)]
+  const checkers = [control(), footage(plan), gaps(plan), recording(plan), rest(plan)]
   const trace: Array<string> = []
   let takeovers = 0
   const all = toAll(checkers)
@@ -114,6 +116,10 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
       rerouted: (disk.homecoming.turns.at(-1)?.epoch ?? 0) > disk.homecoming.epoch,
       epoch: disk.homecoming.epoch,
     })),
+    ledgers: nodes.flatMap(({ captures, machine }) =>
+      plan.cameras.map((_, camera) => ({ node: machine.index, camera, gaps: captures.gaps(camera) }))
+    ),
+    coverage: plan.cameras.map((home, camera) => ({ camera, gaps: nodes[home]!.captures.coverage(camera) })),
   }
   const wrong = checkers.flatMap((one) => one.verdict(verdictOf))
   return { seed, wrong, faults, events: line.events(), takeovers, trace }

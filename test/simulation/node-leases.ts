@@ -1,0 +1,71 @@
+/**
+ * A simulated node's part in leases: as a holder for itself and for whom it serves, and as a voter.
+ *
+ * Invariants
+ * 1. A promise is on disk before its answer leaves.
+ */
+import { defaultLease, type LeaseEvent, leaseStep, unvote, vote } from "#cluster/lease.ts"
+import type { Inside, Node } from "./node-words.ts"
+import { call } from "./world.ts"
+
+export const makeLeases = (inside: Inside) => {
+  const { machine, now, options: { nodes }, survives, tell, withHome, world } = inside
+  const self = machine.index
+  const withLease = (home: number, event: LeaseEvent): void => {
+    const process = inside.process()
+    const holder = process?.holders.get(home)
+    if (process === null || holder === undefined) return
+    const next = leaseStep(holder, event, now())
+    process.holders.set(home, next.holder)
+    for (const command of next.commands) {
+      if (command.type === "request") {
+        const { override, request } = command
+        const to = world.indexOf(command.to)
+        if (to === self) {
+          const answer = ballot(home, request, override)
+          if (answer !== null) withLease(home, { type: "answer", answer })
+          continue
+        }
+        call<ReturnType<Node["rpc"]["lease"]>>(world, machine, world.machines[to]!, 0, (reply) => {
+          reply(nodes[to]!.rpc.lease(home, request))
+        }, (answer) => {
+          if (answer !== null) withLease(home, { type: "answer", answer })
+        })
+      } else if (command.type === "release") {
+        const { release } = command
+        const to = world.indexOf(command.to)
+        if (to === self) unballot(home, release)
+        else call(world, machine, world.machines[to]!, 0, () => nodes[to]!.rpc.release(home, release), () => undefined)
+      } else {
+        world.tell(() => `node ${self} lease of ${home}: ${command.type}`)
+        if (command.type === "denied") {
+          if (home === self) withHome({ type: "leaseDenied", inForce: command.inForce, turns: command.turns })
+          else tell(home, { type: "leaseDenied", turns: command.turns })
+        } else if (home !== self) {
+          tell(home, command.type === "lost" ? { type: "leaseLost" } : { type: "leaseObtained", epoch: command.epoch })
+        }
+      }
+    }
+  }
+  const ballot = (home: number, request: Parameters<typeof vote>[1], override: boolean) => {
+    const process = inside.process()
+    const one = process?.voters.get(home)
+    if (process === null || one === undefined) return null
+    const next = vote(one, request, override, defaultLease, now())
+    process.voters.set(home, next.voter)
+    if (next.keep !== null) {
+      inside.disk().promises.set(home, next.keep)
+      if (!survives()) return null
+    }
+    return next.answer
+  }
+  const unballot = (home: number, release: Parameters<typeof unvote>[1]): void => {
+    const process = inside.process()
+    const one = process?.voters.get(home)
+    if (process === null || one === undefined) return
+    const next = unvote(one, release, now())
+    process.voters.set(home, next.voter)
+    if (next.keep !== null) inside.disk().promises.set(home, next.keep)
+  }
+  return { withLease, ballot, unballot }
+}
