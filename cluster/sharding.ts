@@ -28,6 +28,7 @@ import * as MembersOf from "./members.ts"
 import * as Joining from "./membership.ts"
 import { Outage } from "./outage.ts"
 import * as Owners from "./ownership.ts"
+import { layerImpatient, Presence } from "./presence.ts"
 import * as Storage from "./runner-storage.ts"
 import * as Transport from "./socket.ts"
 import { parseMasterKey } from "./vault.ts"
@@ -129,17 +130,20 @@ export const layer = (options: ClusterOptions): Layer.Layer<
   | Owners.Ownership
   | MembersOf.Members
   | Joining.Membership
+  | Presence
   | Vault,
   Transport.TransportRefused | SqlError.SqlError | Owners.NoFreeSlot | KeyNotKept,
   SqlClient.SqlClient | NodeIdentity | Vault | FileSystem.FileSystem
 > => {
   const health = RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))
-  return SocketRunner.layer.pipe(
+  return layerImpatient.pipe(
+    Layer.provideMerge(SocketRunner.layer),
     Layer.provide(health),
     Layer.provide(Transport.layerClients),
     Layer.provideMerge(layerMessages),
     Layer.provide(Storage.layer),
     Layer.provide(Outage.layer),
+    Layer.provideMerge(Presence.layer),
     Layer.provideMerge(layerMembers(options)),
     Layer.provideMerge(layerOwnership(options)),
     Layer.provide(layerConfig(options)),

@@ -16,6 +16,7 @@ import * as Identity from "#cluster/identity.ts"
 import type { Members } from "#cluster/members.ts"
 import type { Membership } from "#cluster/membership.ts"
 import type { Ownership } from "#cluster/ownership.ts"
+import type { Presence } from "#cluster/presence.ts"
 import * as Cluster from "#cluster/sharding.ts"
 import * as Vaults from "#cluster/vault.ts"
 import type { MasterKeys, Vault } from "#schema/vault.ts"
@@ -50,6 +51,7 @@ export type ControlBase =
   | Ownership
   | Members
   | Membership
+  | Presence
 
 export interface NodeParts<Recorder, RecorderError, Control, ControlError, Http, HttpError> {
   readonly recorder: Layer.Layer<Recorder, RecorderError, NodeBase>

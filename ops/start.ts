@@ -55,6 +55,7 @@ import * as FederationNodes from "#actors/behaviour/federation-node.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
 import * as RecordBackHomes from "#actors/behaviour/federation-recordback-home.ts"
 import * as RecordBackBehaviour from "#actors/behaviour/federation-recordback.ts"
+import * as Servings from "#actors/behaviour/federation-serving.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
@@ -270,6 +271,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,
+        Servings.layer,
         CameraMobile.layer,
         CameraJob.layer,
         CameraOffers.layer,

@@ -1,8 +1,8 @@
 /** Live streams over HTTP: what is answered where one cannot be had. */
 import { Schema } from "effect"
 
-/** Unguessable: whoever knows it may watch. */
-export const LiveSessionId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{24}$/)).pipe(
+/** Unguessable: whoever knows it may watch. Before it stands the slot of the node that has it, where that is known. */
+export const LiveSessionId = Schema.String.check(Schema.isPattern(/^(?:n\d\d\.)?[A-Za-z0-9_-]{24}$/)).pipe(
   Schema.brand("LiveSessionId"),
 )
 

@@ -9,6 +9,7 @@ import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import type { CaptureRow } from "#actors/store/camera-rows.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { type Member, Members } from "#cluster/members.ts"
 import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { type CameraStatus, type CameraStream, statusOf } from "#schema/camera.ts"
 import { CameraId, ChannelId, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
@@ -17,6 +18,7 @@ import { Vault, VaultError } from "#schema/vault.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { SignJWT } from "jose"
 import { generateKeyPairSync } from "node:crypto"
 import { principal, unaskedService } from "./http-fixtures.ts"
 
@@ -125,6 +127,20 @@ describe("stream tokens", () => {
   const key = { privateKey, publicKey: "" }
   const cameras = Layer.succeed(Cameras, { stream: () => Effect.succeed(stream) } as unknown as Cameras["Service"])
   const identity = Layer.succeed(NodeIdentity, { nodeId, createdMs: 0, signing: key, transfer: key })
+  const other = generateKeyPairSync("ed25519")
+  const strange = generateKeyPairSync("ed25519")
+  const memberOf = (id: string, { publicKey }: typeof other, admitted: boolean) => ({
+    nodeId: NodeId.make(id),
+    signingKey: publicKey.export({ format: "jwk" }).x,
+    admitted,
+  })
+  const [otherId, strangeId] = ["01890a5d-ac96-774b-bcce-b302099a8101", "01890a5d-ac96-774b-bcce-b302099a8102"] as const
+  const members = Layer.mock(Members, {
+    list: Effect.succeed([
+      memberOf(otherId, other, true),
+      memberOf(strangeId, strange, false),
+    ] as unknown as ReadonlyArray<Member>),
+  })
   const opened = { sessionId: "s", uri: "/replay/api/v1/hls/s/master.m3u8" }
   const replays = Layer.succeed(Replays, { open: () => Effect.succeed(opened) } as unknown as Replays["Service"])
   const planned = Layer.succeed(RecordingPlans, {
@@ -132,7 +148,7 @@ describe("stream tokens", () => {
     strangers: () => Effect.succeed(new Set()),
   })
   const layer = Access.layer.pipe(
-    Layer.provide([cameras, identity, replays, planned]),
+    Layer.provide([cameras, identity, members, replays, planned]),
     Layer.provideMerge(AccessTokensLive),
   )
 
@@ -148,6 +164,27 @@ describe("stream tokens", () => {
       assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
       yield* TestClock.adjust("4 minutes")
       assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
+    }).pipe(Effect.provide(layer)))
+
+  it.effect("of another member open this node's doors, those of a stranger do not", () =>
+    Effect.gen(function*() {
+      const access = yield* StreamAccess
+      yield* TestClock.setTime(1_700_000_000_000)
+      const viewer = principal("viewer")
+      const signed = (kid: string, key: typeof other) =>
+        Effect.promise(() =>
+          new SignJWT({ sid: viewer.sessionId, uid: viewer.userId })
+            .setProtectedHeader({ alg: "EdDSA", typ: "nightjar-stream+jwt", kid })
+            .setSubject(streamId)
+            .setAudience("nightjar:stream")
+            .setExpirationTime(1_700_000_060)
+            .sign(key.privateKey)
+        )
+      assert.strictEqual((yield* access.verify(Redacted.make(yield* signed(otherId, other)))).streamId, streamId)
+      for (const [kid, key] of [[strangeId, strange], [otherId, strange], [nodeId, other]] as const) {
+        const token = Redacted.make(yield* signed(kid, key))
+        assert.strictEqual((yield* Effect.flip(access.verify(token)))._tag, "StreamTokenInvalid")
+      }
     }).pipe(Effect.provide(layer)))
 
   it.effect("end with the permission to watch, for those who are in as well", () =>
@@ -221,7 +258,9 @@ describe("stream tokens", () => {
       assert.isNull(path.hlsUrl)
     }).pipe(
       Effect.provide(
-        Access.layer.pipe(Layer.provide([cameras, identity, unaskedService(Replays), planned, AccessTokensLive])),
+        Access.layer.pipe(
+          Layer.provide([cameras, identity, members, unaskedService(Replays), planned, AccessTokensLive]),
+        ),
       ),
     ))
 })

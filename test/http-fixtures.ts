@@ -22,6 +22,7 @@ import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
+import { Serving } from "#actors/protocol/federation-serving.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { License } from "#actors/protocol/license.ts"
 import { PopupRules, Push } from "#actors/protocol/notification-rules.ts"
@@ -42,7 +43,7 @@ import { defaultSecuritySettings } from "#schema/auth-security.ts"
 import { UserId } from "#schema/common.ts"
 import type { KeptAnswer } from "#schema/http.ts"
 import { builtInRoles, type UserPrincipal } from "#schema/permission.ts"
-import { IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
+import { DependencyUnavailable, IdempotencyConflict, Unauthenticated } from "#schema/problem.ts"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { type Context, Effect, Layer, Logger, Redacted, Stream } from "effect"
 import { HttpRouter } from "effect/http"
@@ -135,6 +136,14 @@ const noRtsp = Layer.succeed(RtspServer, {
   disconnect: () => 0,
 })
 
+/** A node without other members: nothing is served elsewhere. */
+const aloneInCluster = Layer.succeed(Serving, {
+  ofStream: () => Effect.succeed(null),
+  atHome: () => Effect.succeed(null),
+  member: () => Effect.succeed(null),
+  slot: () => Effect.fail(new DependencyUnavailable({ dependency: "database", message: "There is none" })),
+})
+
 /** Slices whose own tests ask them. */
 export const unaskedServices = Layer.mergeAll(
   forgetfulTrail,
@@ -162,6 +171,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Search),
   unaskedService(Replays),
   unaskedService(Peers),
+  aloneInCluster,
   unaskedService(Federated),
   unaskedService(FederatedChannels),
   unaskedService(Permissions),

@@ -100,6 +100,7 @@ export const makeHolders = Effect.gen(function*() {
           method: "GET",
           path: `/replay/api/v1/hls/${id}/${filename}`,
           headers: only(headers, askedHeaders),
+          bulk: true,
         }).pipe(
           Effect.catchTag("NodeNotFound", strange),
           Effect.catchTag(

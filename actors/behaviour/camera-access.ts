@@ -8,6 +8,7 @@
  * 1. A token opens one stream for one session, {@link tokenLifetimeMs} long, and nothing else: its type and audience differ from
  *    those of access tokens. It is worth nothing once the session has ended or the user may not watch any more.
  * 2. Recorded footage is offered only to those who may replay.
+ * 3. A token of one member of the cluster opens the doors of all of them.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
@@ -15,6 +16,7 @@ import { Cameras, StreamAccess, type StreamGrant } from "#actors/protocol/camera
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { type Member, Members } from "#cluster/members.ts"
 import { soundRefusal } from "#media/live-hls.ts"
 import { watchLimit } from "#media/webrtc-viewers.ts"
 import { type CameraStream, StreamTokenInvalid } from "#schema/camera.ts"
@@ -39,7 +41,16 @@ const make = Effect.gen(function*() {
   const [cameras, plans, replays, identity] = yield* Effect.all([Cameras, RecordingPlans, Replays, NodeIdentity])
   const tokens = yield* AccessTokens
 
+  const members = yield* Members
+
   const publicKey = createPublicKey(identity.signing.privateKey)
+  /** Of the member that signed it. */
+  const keyOf = (all: ReadonlyArray<Member>) => ({ kid }: { readonly kid?: string }) => {
+    const signer = all.find(({ admitted, nodeId }) => admitted && nodeId === kid && nodeId !== identity.nodeId)
+    return signer === undefined ?
+      publicKey :
+      createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: signer.signingKey }, format: "jwk" })
+  }
 
   const issue = Effect.fnUntraced(function*(streamId: StreamId, { sessionId, userId }: UserPrincipal) {
     const nowMs = yield* Clock.currentTimeMillis
@@ -96,9 +107,10 @@ const make = Effect.gen(function*() {
     token: (id, who) => Effect.flatMap(cameras.stream(id), () => issue(id, who)),
     verify: Effect.fnUntraced(function*(token) {
       const now = new Date(yield* Clock.currentTimeMillis)
+      const key = keyOf(yield* members.list)
       const { payload } = yield* Effect.tryPromise({
         try: () =>
-          jwtVerify(Redacted.value(token), publicKey, {
+          jwtVerify(Redacted.value(token), key, {
             algorithms: ["EdDSA"],
             typ: tokenType,
             audience,

@@ -7,6 +7,7 @@
  */
 import { NodeLiveness } from "#actors/protocol/federation-node.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { Presence } from "#cluster/presence.ts"
 import type { EpochMs, NodeId } from "#schema/common.ts"
 import { Heartbeat, type NodeState } from "#schema/federation.ts"
 import { Clock, Duration, Effect, FiberMap, PubSub, Schedule, Stream } from "effect"
@@ -36,9 +37,9 @@ const judgeEvery = "500 millis"
 
 export const makeHeartbeats = (settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
-    const [peers, liveness] = yield* Effect.all([Peers, NodeLiveness])
-    /** Monotonic moment of the last heartbeat; null: none yet. */
-    const known = new Map<NodeId, number | null>()
+    const [peers, liveness, presence] = yield* Effect.all([Peers, NodeLiveness, Presence])
+    /** Monotonic moments of the first question and of the last heartbeat; null: none yet. */
+    const known = new Map<NodeId, { readonly since: number; readonly heard: number | null }>()
     const told = yield* PubSub.sliding<HeardNode>(buffered)
 
     const stateOf = (silence: number, limits: { readonly suspectMs: number; readonly deadMs: number }): NodeState =>
@@ -46,7 +47,11 @@ export const makeHeartbeats = (settings: FailoverSettingsKept) =>
     const judge = Effect.gen(function*() {
       const { settings: limits } = yield* settings.get
       const nowMs = yield* monotonicMs
-      for (const [id, heard] of known) if (heard !== null) yield* liveness.judge(id, stateOf(nowMs - heard, limits))
+      for (const [id, { heard, since }] of known) {
+        if (heard !== null) yield* liveness.judge(id, stateOf(nowMs - heard, limits))
+        // Whoever never answered is waited for as long as one that fell silent.
+        yield* presence.tell(id, stateOf(nowMs - (heard ?? since), limits))
+      }
     })
     yield* Effect.forkScoped(Effect.repeat(judge, Schedule.spaced(judgeEvery)))
     const once = (peer: Peer) =>
@@ -55,7 +60,7 @@ export const makeHeartbeats = (settings: FailoverSettingsKept) =>
         const heartbeat = yield* peers.call(peer.nodeId, { method: "GET", path, timeout: longest }, Heartbeat)
         const nowMs = yield* monotonicMs
         if (heartbeat.nodeId !== peer.nodeId) return
-        known.set(peer.nodeId, nowMs)
+        known.set(peer.nodeId, { since: nowMs, heard: nowMs })
         const clockOffsetMs = Math.round(heartbeat.timeMs - askedMs - (nowMs - askedAt) / 2)
         const { capacity, version } = heartbeat
         yield* liveness.seen(peer.nodeId, { version, clockOffsetMs, capacity })
@@ -77,11 +82,12 @@ export const makeHeartbeats = (settings: FailoverSettingsKept) =>
           known.delete(id)
           yield* FiberMap.remove(fibers, id)
           yield* liveness.judge(id, null)
+          yield* presence.tell(id, null)
         }
         for (const peer of now) {
           if (known.has(peer.nodeId)) continue
           const { nodeId } = peer
-          known.set(nodeId, null)
+          known.set(nodeId, { since: yield* monotonicMs, heard: null })
           yield* FiberMap.run(fibers, nodeId, follow(peer))
         }
       })

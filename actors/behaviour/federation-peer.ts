@@ -73,37 +73,41 @@ const bodyOf = ({ body }: PeerRequest): Pick<LinkRequest, "body" | "headers"> =>
 }
 
 const makeLines = Effect.gen(function*() {
-  const lines = new Map<NodeId, Line>()
+  /** By node; media have one of their own. */
+  const lines = new Map<string, Line>()
   const one = yield* Semaphore.make(1)
   const layerScope = yield* Effect.scope
 
-  const close = (nodeId: NodeId) =>
+  const close = (name: string) =>
     Effect.suspend(() => {
-      const line = lines.get(nodeId)
-      lines.delete(nodeId)
+      const line = lines.get(name)
+      lines.delete(name)
       return line === undefined ? Effect.void : Scope.close(line.scope, Exit.void)
     })
 
   /** The line to a node, opened where there is none or the node has moved. */
-  const lineTo = (peer: KnownPeer) => {
+  const lineTo = (peer: KnownPeer, bulk: boolean) => {
+    const name = bulk ? `${peer.nodeId} media` : peer.nodeId
     const key = `${peer.address}\n${peer.tlsPin ?? ""}`
     return one.withPermits(1)(Effect.gen(function*() {
-      const known = lines.get(peer.nodeId)
+      const known = lines.get(name)
       if (known?.key === key) return known
-      yield* close(peer.nodeId)
+      yield* close(name)
       const scope = yield* Scope.fork(layerScope)
       const link = yield* openLink(peer).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
       const line: Line = { key, link, scope, nonce: null, own: null }
-      lines.set(peer.nodeId, line)
+      lines.set(name, line)
       return line
     }))
   }
   return {
     lineTo,
     /** Ends what is open to nodes that are not among these. */
-    keepOnly: (nodeIds: ReadonlySet<NodeId>) =>
+    keepOnly: (nodeIds: ReadonlySet<string>) =>
       one.withPermits(1)(
-        Effect.forEach([...lines.keys()].filter((nodeId) => !nodeIds.has(nodeId)), close, { discard: true }),
+        Effect.forEach([...lines.keys()].filter((name) => !nodeIds.has(name.split(" ", 1)[0] ?? "")), close, {
+          discard: true,
+        }),
       ),
   }
 })
@@ -166,7 +170,7 @@ const make = Effect.gen(function*() {
     ): Effect.fn.Return<PeerAnswer, NodeNotFound | PeerUnreachable | PeerRefused, Scope.Scope> {
       const peer = yield* registry.get(nodeId)
       const asked = Effect.gen(function*() {
-        const line = yield* lines.lineTo(peer)
+        const line = yield* lines.lineTo(peer, request.bulk === true)
         const first = yield* attempt(peer, line, request)
         if (first.status !== 401) return first
         const refusal = yield* refusalOf(nodeId, first)

@@ -41,6 +41,8 @@ export interface PeerRequest {
   readonly onBehalfOf?: string
   /** Until the head of the answer; ten seconds if left out. */
   readonly timeout?: Duration.Input
+  /** Media that many may watch at once: it goes over connections of its own, so that heartbeats and commands do not wait behind it. */
+  readonly bulk?: boolean
 }
 
 /** An answer with a status below 300 (206 among them); its body is read once, within the scope of the request. */

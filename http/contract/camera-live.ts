@@ -75,7 +75,9 @@ const snapshot = HttpApiEndpoint.get("snapshot", "/camera/api/v1/streams/:stream
   query: { width: Schema.optionalKey(Width) },
   success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "image/jpeg" })),
   error: problems(StreamNotFound, NotSupported, TooManyRequests, CameraUnreachable),
-}).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" } })).annotateMerge(extension)
+}).annotateMerge(access("camera:live", { on: { kind: "stream", param: "stream_id" }, orPeer: true })).annotateMerge(
+  extension,
+)
   .annotateMerge(
     doc(
       "Get the newest picture of a stream",

@@ -3,6 +3,7 @@
  *
  * Invariants
  * 1. Whatever is under way ends with its session: a playlist that is waited for is answered 404, a file is cut off.
+ * 2. What another member of the cluster serves comes from there, and its sessions are found by their ids.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
@@ -13,12 +14,14 @@ import { type Still, type StillError, Stills } from "#media/still.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
+import type { StreamId } from "#schema/common.ts"
 import { BadRequest, DependencyUnavailable, NotSupported, TooManyRequests } from "#schema/problem.ts"
 import { Clock, Effect, Redacted, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraLiveGroup, liveHlsPath } from "../contract/camera-live.ts"
 import { nightjar } from "../contract/conventions.ts"
+import { makeElsewhere } from "./http-elsewhere.ts"
 import { sendMedia, sendPlaylist } from "./replay-media.ts"
 
 /** A tile of a wall. */
@@ -66,10 +69,8 @@ const mediaOf = (session: LiveSession, { bytes, name, pieces }: LiveFile): HlsMe
 })
 
 /** What the decoder says, in words of HTTP. */
-const stillAnswer = (streamId: string) => (error: StillError) => {
+const stillAnswer = (error: Exclude<StillError, { readonly _tag: "StillUnknown" }>) => {
   switch (error._tag) {
-    case "StillUnknown":
-      return new StreamNotFound({ id: streamId })
     case "StillUnsupported":
       return new NotSupported({ message: `This machine cannot decode pictures: ${error.reason}` })
     case "StillBusy":
@@ -101,7 +102,13 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
     const tokens = yield* AccessTokens
     const live = yield* LiveHls
     const stills = yield* Stills
+    const elsewhere = yield* makeElsewhere
 
+    /** From whoever captures it. */
+    const fromThere = Effect.fnUntraced(function*(id: StreamId) {
+      const other = yield* elsewhere.ofStream(id)
+      return other === null ? yield* new StreamNotFound({ id }) : yield* elsewhere.pass(other)
+    })
     const sendFile = Effect.fnUntraced(function*(session: LiveSession, filename: string) {
       const file = yield* Effect.catchTags(session.file(filename), answers)
       if (file === null) return yield* new LiveFileNotFound({ filename })
@@ -122,7 +129,13 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
 
     return handlers
       .handle("snapshot", ({ params: { stream_id: id }, query }) =>
-        stills.newest(id, query.width ?? usualWidth).pipe(Effect.mapError(stillAnswer(id)), Effect.flatMap(sendStill)))
+        Effect.gen(function*() {
+          const newest = yield* stills.newest(id, query.width ?? usualWidth).pipe(
+            Effect.catchTag("StillUnknown", () => Effect.succeed(null)),
+            Effect.mapError(stillAnswer),
+          )
+          return newest === null ? yield* fromThere(id) : yield* sendStill(newest)
+        }))
       .handle("liveMaster", ({ params, query }) =>
         Effect.gen(function*() {
           const grant = yield* access.verify(Redacted.make(query.token ?? ""))
@@ -133,18 +146,23 @@ export const CameraLiveHandlers = HttpApiBuilder.group(
           const session = yield* live.open(params.stream_id, holder, yield* access.beside(grant)).pipe(
             Effect.catchTags({
               LiveBusy: answers.LiveBusy,
-              LiveUnknown: () =>
-                Effect.fail(new StreamNotFound({ id: params.stream_id })),
+              LiveUnknown: () => Effect.succeed(null),
             }),
           )
-          const master = session.master(liveHlsPath(session.id)).pipe(Effect.catchTag("LiveSilent", answers.LiveSilent))
-          return yield* sendPlaylist(yield* master)
+          if (session === null) {
+            return yield* fromThere(params.stream_id)
+          }
+          const path = liveHlsPath(yield* elsewhere.named(session.id))
+          return yield* sendPlaylist(
+            yield* session.master(path).pipe(Effect.catchTag("LiveSilent", answers.LiveSilent)),
+          )
         }))
       .handle("liveFile", ({ params, query }) =>
         Effect.gen(function*() {
-          const session = live.session(params.sessionId)
+          const session = live.session(elsewhere.unnamed(params.sessionId))
           if (session === null) {
-            return yield* new LiveSessionNotFound()
+            const other = yield* elsewhere.ofSession(params.sessionId)
+            return other === null ? yield* new LiveSessionNotFound() : yield* elsewhere.pass(other)
           }
           const work = Effect.gen(function*() {
             const variant = variants.get(params.filename)

@@ -1,4 +1,9 @@
-/** Handlers of WHEP: who may is told by {@link StreamAccess}, the rest by the door to those who watch by WebRTC. */
+/**
+ * Handlers of WHEP: who may is told by {@link StreamAccess}, the rest by the door to those who watch by WebRTC.
+ *
+ * Invariants
+ * 1. Of a stream that another member of the cluster serves, offer and answer pass through here; the media go from there to the browser.
+ */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
@@ -14,6 +19,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraWebRtcGroup, whepPath } from "../contract/camera-webrtc.ts"
 import { nightjar } from "../contract/conventions.ts"
+import { makeElsewhere, streamTokenHeader } from "./http-elsewhere.ts"
 import { iceLinks } from "./http-ice.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer ([\w.~+/-]{1,4096}=*)$/i.exec(header ?? "")?.[1] ?? ""
@@ -31,6 +37,7 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
     const [access, cameras, tokens] = yield* Effect.all([StreamAccess, Cameras, AccessTokens])
     const viewers = yield* WebRtcViewers
     const webRtc = yield* WebRtc
+    const elsewhere = yield* makeElsewhere
 
     /** Another stream of the channel that is H.264; B-frames are not known beforehand. */
     const alternative = (id: StreamId) =>
@@ -40,10 +47,20 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
         return others.find((stream) => stream.id !== id && stream.codec === "h264")?.id ?? null
       }).pipe(Effect.catch(() => Effect.succeed(null)))
 
+    /** A session that is not here is where its stream is served, or nowhere. */
+    const fromThere = Effect.fnUntraced(function*(id: StreamId, body?: string) {
+      const other = yield* elsewhere.ofStream(id)
+      return other === null ?
+        yield* new WebRtcSessionNotFound() :
+        yield* elsewhere.pass(other, body === undefined ? {} : { body })
+    })
+
     return handlers
       .handle("whepOpen", ({ params: { stream_id: id }, payload, request }) =>
         Effect.gen(function*() {
-          const grant = yield* access.verify(Redacted.make(bearer(request.headers["authorization"])))
+          // Another member proves itself in that header, and passes the browser's token on beside it.
+          const token = request.headers[streamTokenHeader] ?? bearer(request.headers["authorization"])
+          const grant = yield* access.verify(Redacted.make(token))
           if (grant.streamId !== id) return yield* new StreamTokenInvalid()
           const holder = {
             id: grant.sessionId,
@@ -52,13 +69,18 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
           }
           const peer = yield* viewers.watch(id, payload, holder).pipe(Effect.catchTags({
             SdpRefused: ({ problem }) => Effect.fail(new OfferRefused({ problem })),
-            WatchUnknown: () => Effect.fail(new StreamNotFound({ id })),
+            WatchUnknown: () => Effect.succeed(null),
             WatchSilent: () => Effect.fail(silent()),
             WatchUnplayable: ({ why }) =>
               Effect.flatMap(alternative(id), (alternativeStreamId) => new NotForWebRtc({ why, alternativeStreamId })),
             WebRtcClosed: () => Effect.fail(closed()),
             WebRtcBusy: () => Effect.fail(busy()),
           }))
+          if (peer === null) {
+            const other = yield* elsewhere.ofStream(id)
+            if (other === null) return yield* new StreamNotFound({ id })
+            return yield* elsewhere.pass(other, { body: payload, headers: { [streamTokenHeader]: token } })
+          }
           return HttpServerResponse.text(peer.answer, {
             status: 201,
             contentType: "application/sdp",
@@ -71,27 +93,23 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
           })
         }))
       .handle("whepTrickle", ({ params, payload }) =>
-        Effect.suspend((): Effect.Effect<void, WebRtcSessionNotFound | OfferRefused | IceRestartUnsupported> => {
-          const taken = viewers.viewer(params.stream_id, params.sessionId)?.trickle(payload) ?? null
-          if (taken === null) return Effect.fail(new WebRtcSessionNotFound())
-          if (taken === "malformed") return Effect.fail(new OfferRefused({ problem: "it is no fragment of SDP" }))
-          return taken === "mismatch" ? Effect.fail(new IceRestartUnsupported()) : Effect.void
+        Effect.gen(function*() {
+          const viewer = viewers.viewer(params.stream_id, params.sessionId)
+          if (viewer === null) return yield* fromThere(params.stream_id, payload)
+          const taken = viewer.trickle(payload)
+          if (taken === null) return yield* new WebRtcSessionNotFound()
+          if (taken === "malformed") return yield* new OfferRefused({ problem: "it is no fragment of SDP" })
+          return taken === "mismatch" ? yield* new IceRestartUnsupported() : HttpServerResponse.empty()
         }))
       .handle("whepClose", ({ params }) =>
-        Effect.suspend((): Effect.Effect<void, WebRtcSessionNotFound> => {
+        Effect.gen(function*() {
           const viewer = viewers.viewer(params.stream_id, params.sessionId)
-          if (viewer === null) {
-            return Effect.fail(new WebRtcSessionNotFound())
-          }
+          if (viewer === null) return yield* fromThere(params.stream_id)
           viewer.close()
-          return Effect.void
+          return HttpServerResponse.empty()
         }))
-      .handle("webRtcSessions", () =>
-        Effect.sync(() => ({ items: viewers.sessions(), nextCursor: null })))
-      .handle(
-        "deleteWebRtcSession",
-        ({ params }) =>
-          Effect.suspend(() => viewers.end(params.sessionId) ? Effect.void : Effect.fail(new WebRtcSessionNotFound())),
-      )
+      .handle("webRtcSessions", () => Effect.sync(() => ({ items: viewers.sessions(), nextCursor: null })))
+      .handle("deleteWebRtcSession", ({ params }) =>
+        Effect.suspend(() => viewers.end(params.sessionId) ? Effect.void : Effect.fail(new WebRtcSessionNotFound())))
   }),
 )

@@ -24,6 +24,7 @@ import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome, RecordBackJobs } from "#actors/protocol/federation-recordback.ts"
+import { Serving } from "#actors/protocol/federation-serving.ts"
 import { Idempotency } from "#actors/protocol/http.ts"
 import { lateLayer } from "#actors/protocol/late.ts"
 import { License } from "#actors/protocol/license.ts"
@@ -64,6 +65,7 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Search),
   lateLayer(Replays),
   lateLayer(Peers),
+  lateLayer(Serving),
   lateLayer(RecordBackHome),
   lateLayer(RecordBackJobs),
   lateLayer(ClusterMembers),
