@@ -40,6 +40,7 @@ import * as CameraMobile from "#actors/behaviour/camera-mobile.ts"
 import * as CameraOffers from "#actors/behaviour/camera-offer.ts"
 import * as CameraPublish from "#actors/behaviour/camera-publish.ts"
 import * as CameraRecovery from "#actors/behaviour/camera-recovery.ts"
+import * as CameraServing from "#actors/behaviour/camera-serving.ts"
 import * as CameraStates from "#actors/behaviour/camera-status.ts"
 import * as CameraTalkLease from "#actors/behaviour/camera-talk-lease.ts"
 import * as CameraTalk from "#actors/behaviour/camera-talk.ts"
@@ -55,7 +56,6 @@ import * as FederationNodes from "#actors/behaviour/federation-node.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
 import * as RecordBackHomes from "#actors/behaviour/federation-recordback-home.ts"
 import * as RecordBackBehaviour from "#actors/behaviour/federation-recordback.ts"
-import * as Servings from "#actors/behaviour/federation-serving.ts"
 import { healthLayer } from "#actors/behaviour/health.ts"
 import { idempotencyLayer } from "#actors/behaviour/http.ts"
 import * as LicenseKnown from "#actors/behaviour/license-known.ts"
@@ -271,7 +271,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,
-        Servings.layer,
+        CameraServing.layer,
         CameraMobile.layer,
         CameraJob.layer,
         CameraOffers.layer,

@@ -8,8 +8,8 @@
  * 4. Who may is asked here before, and there by what it is asked with. The caller's own credentials go only where the caller's request says so
  *    (a token in the path or the query).
  */
+import { type OtherMember, Serving } from "#actors/protocol/camera-serving.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
-import { type OtherMember, Serving } from "#actors/protocol/federation-serving.ts"
 import type { PeerRefused } from "#schema/federation.ts"
 import { isSlot, type Slot } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
@@ -41,7 +41,7 @@ const told = [
 ]
 const methods = ["GET", "POST", "PATCH", "DELETE"] as const
 
-const only = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<string>): Record<string, string> =>
+const kept = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)))
 
 const refusal = Effect.fnUntraced(function*({ reason, theirCode, theirStatus }: PeerRefused) {
@@ -79,7 +79,7 @@ export const makeElsewhere = Effect.gen(function*() {
     const sent = yield* peers.send(nodeId, {
       method: methods.find((one) => one === method) ?? "GET",
       path: url,
-      headers: { ...only(headers, asked), ...added, [passedOn]: "1" },
+      headers: { ...kept(headers, asked), ...added, [passedOn]: "1" },
       ...(bytes === null ? {} : { body: { stream: Stream.make(bytes), contentType, contentLength: bytes.length } }),
       ...(principal.kind === "user" ? { onBehalfOf: principal.username } : {}),
       timeout: patience,
@@ -93,7 +93,7 @@ export const makeElsewhere = Effect.gen(function*() {
     const { body: media, headers: answered, status } = sent.success
     return HttpServerResponse.stream(method === "HEAD" ? Stream.empty : media, {
       status,
-      headers: only(answered, told),
+      headers: kept(answered, told),
     })
   })
 

@@ -1,5 +1,5 @@
 /** {@link Serving}, from who owns slots and who answers. */
-import { type OtherMember, Serving } from "#actors/protocol/federation-serving.ts"
+import { type OtherMember, Serving } from "#actors/protocol/camera-serving.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { Members } from "#cluster/members.ts"
 import { Ownership } from "#cluster/ownership.ts"
