@@ -126,7 +126,8 @@ export type ProtectionEvent =
   | { readonly type: "leaseLost" }
   /** Voters granted control of a later turn already. */
   | { readonly type: "leaseDenied"; readonly turns: ReadonlyArray<Turn> }
-  | { readonly type: "gaveBack"; readonly epoch: number }
+  /** `overlapMs`: two groups of pictures, as measured. */
+  | { readonly type: "gaveBack"; readonly epoch: number; readonly overlapMs?: number }
   | { readonly type: "giveBackFailed"; readonly reason: string; readonly inForce: number }
   | { readonly type: "stopped" }
   /** Every receipt is in. */

@@ -146,7 +146,8 @@ const outcome = (state: Protection, event: ProtectionEvent, nowMs: number): Prot
   }
   if (event.type === "leaseLost" && service.lease === "held") return withService(state, { lease: "wanted" })
   if (event.type === "gaveBack" && step === "returning") {
-    const back = withService(state, { step: "overlap", inFlight: false, notBeforeMs: nowMs + state.settings.overlapMs })
+    const notBeforeMs = nowMs + (event.overlapMs ?? state.settings.overlapMs)
+    const back = withService(state, { step: "overlap", inFlight: false, notBeforeMs })
     return { ...back, epoch: Math.max(state.epoch, event.epoch), failbackAsked: false, reason: "" }
   }
   if (event.type === "giveBackFailed" && step === "returning") {

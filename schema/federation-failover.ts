@@ -39,7 +39,7 @@ export const FailoverSettings = Schema.Struct({
   retryMs: Milliseconds,
   /** Unbroken presence of the home node before it gets its service back by itself. */
   stableMs: between(0, 86_400_000),
-  /** Both nodes record for this long at a failback: two groups of pictures. */
+  /** Both nodes record for this long at a failback; 0: for two groups of pictures, of the camera whose groups are longest. */
   overlapMs: between(0, 120_000),
   /** How long a drill serves. */
   drillMs: between(1_000, 3_600_000),
@@ -59,6 +59,7 @@ export type FailoverSettings = typeof FailoverSettings.Type
 
 export const defaultFailoverSettings: FailoverSettings = {
   ...defaultSettings,
+  overlapMs: 0,
   heartbeatMs: 500,
   failbackWindow: null,
   snapshotMinutes: 15,

@@ -21,7 +21,7 @@ export const ProtectionSettings = Schema.Struct({
   retryMs: Schema.Int,
   /** Unbroken presence of the home node before it gets its service back by itself. */
   stableMs: Schema.Int,
-  /** Both record for this long at a failback: two groups of pictures. */
+  /** Both record for this long at a failback where nobody measured what two groups of pictures are. */
   overlapMs: Schema.Int,
   /** How long a drill serves. */
   drillMs: Schema.Int,

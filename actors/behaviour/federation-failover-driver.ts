@@ -13,7 +13,7 @@ import { Ownership } from "#cluster/ownership.ts"
 import { Protection, type ProtectionCommand, register } from "#cluster/protection-state.ts"
 import type { NodeId } from "#schema/common.ts"
 import type { FailoverSettings, ProtectionId } from "#schema/federation-failover.ts"
-import { RerouteStatus } from "#schema/federation-protection.ts"
+import { defaultSettings, RerouteStatus } from "#schema/federation-protection.ts"
 import { Clock, Effect, FiberMap, Schedule, Schema, Scope, Stream } from "effect"
 import { account, totalOf } from "./federation-failover-capacity.ts"
 import { type HeardNode, monotonicMs } from "./federation-failover-heartbeat.ts"
@@ -40,7 +40,7 @@ export const patienceOf = (all: FailoverSettings): Protection["settings"] => ({
   rankWaitMs: all.rankWaitMs,
   retryMs: all.retryMs,
   stableMs: all.stableMs,
-  overlapMs: all.overlapMs,
+  overlapMs: all.overlapMs === 0 ? defaultSettings.overlapMs : all.overlapMs,
   drillMs: all.drillMs,
   failbackAutomatic: all.failbackAutomatic,
 })

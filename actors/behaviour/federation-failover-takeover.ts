@@ -22,6 +22,7 @@ import { RerouteId, ReturnAnswer } from "#schema/federation-failover.ts"
 import { type Slot, StaleEpoch } from "#schema/ownership.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Cause, Clock, Effect, Schedule, Schema } from "effect"
+import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
 import type { Ward } from "./federation-failover-ward.ts"
 
 type Command<T extends ProtectionCommand["type"]> = Extract<ProtectionCommand, { readonly type: T }>
@@ -31,6 +32,9 @@ const returnPath = "/federation/api/v1/federation/failover/return"
 const returnLimit = "25 seconds"
 /** Between two looks for the first pictures: often while they are about to come. */
 const lookMs = { first: 200, later: 2_000, firstFor: 30_000 } as const
+
+/** Two groups of pictures of a camera with very long ones. */
+const mostOverlapMs = 60_000
 
 /** While something is away. */
 const again = Schedule.spaced("1 second")
@@ -45,7 +49,7 @@ export const wordsOf = (cause: Cause.Cause<unknown>): string => {
   return error instanceof Error && error.message !== "" ? error.message : "an internal error; the log tells more"
 }
 
-export const makeTakeover = (shelf: BundleShelf) =>
+export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, ownership, peers, events] = yield* Effect.all([FailoverStore, Ownership, Peers, Events])
     const [cameraBundles, holds, recordBundles] = yield* Effect.all([CameraBundles, CaptureHolds, RecordBundles])
@@ -193,9 +197,18 @@ export const makeTakeover = (shelf: BundleShelf) =>
         })
       ))
 
+    /** Both record for two groups of pictures, unless somebody set another time. */
+    const overlapOf = Effect.fnUntraced(function*(slot: Slot | null, epoch: number) {
+      if (slot === null || (yield* settings.get).settings.overlapMs > 0) {
+        return {}
+      }
+      const groupMs = yield* recordBundles.longestGroupMs(slot, epoch)
+      return groupMs === null ? {} : { overlapMs: Math.min(mostOverlapMs, 2 * groupMs) }
+    })
     const giveBack = Effect.fn("failover.giveBack")(function*(ward: Ward, { epoch, turns }: Command<"giveBack">) {
-      const { homeNodeId } = ward.row()
+      const { homeNodeId, slot } = ward.row()
       const { service } = ward.state()
+      const overlap = yield* overlapOf(slot, service?.epoch ?? epoch)
       if (service !== null && service.rerouteId !== null) {
         yield* store.setReroute(RerouteId.make(service.rerouteId), { state: "failingBack" })
       }
@@ -205,7 +218,7 @@ export const makeTakeover = (shelf: BundleShelf) =>
         body: { json: { epoch, turns: turns.map((turn) => ({ ...turn })) } },
         timeout: returnLimit,
       }, ReturnAnswer)
-      yield* ward.outcome({ type: "gaveBack", epoch: answer.epoch })
+      yield* ward.outcome({ type: "gaveBack", epoch: answer.epoch, ...overlap })
     }, (work, ward) =>
       Effect.catchCause(work, (cause) =>
         Cause.hasInterruptsOnly(cause) ?

@@ -205,7 +205,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
     const home = yield* makeHome(name)
     const comeBack = yield* makeReturn
     const shelf = yield* bundleShelf(`${dataFolder}/failover`)
-    const takeover = yield* makeTakeover(shelf)
+    const takeover = yield* makeTakeover(shelf, settings)
     const snapshots = yield* makeSnapshots(shelf, settings)
     const driver = yield* makeDriver({
       settings,

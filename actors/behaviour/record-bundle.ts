@@ -18,6 +18,8 @@ import { Clock, Effect, Layer } from "effect"
 
 /** Footage that tells how much a stream brings. */
 const rateWindowMs = 3_600_000
+/** Fragments that tell how long groups of pictures are: a minute or more. */
+const lookedAt = 64
 
 const make = Effect.gen(function*() {
   const [store, ownership, storage, supervisor] = yield* Effect.all([
@@ -59,6 +61,22 @@ const make = Effect.gen(function*() {
             }
           }),
       ),
+    longestGroupMs: Effect.fnUntraced(function*(slot: Slot, epoch: number) {
+      let longest: number | null = null
+      for (const { enabled, id } of yield* store.list(slot)) {
+        const file = storage.files(id, allTime).findLast((one) =>
+          one.epoch === epoch && one.nodeId === ownership.nodeId
+        )
+        if (!enabled || file === undefined) continue
+        const index = yield* Effect.catchTag(storage.index(file), "StorageError", () => Effect.succeed([]))
+        const keys = index.slice(-lookedAt).filter(({ discontinuity, key }) => key && !discontinuity)
+        keys.forEach(({ startMs }, at) => {
+          const before = keys[at - 1]
+          if (before !== undefined) longest = Math.max(longest ?? 0, startMs - before.startMs)
+        })
+      }
+      return longest
+    }),
     tellTakeover: (epoch, lostMs, stored) =>
       store.addGaps(
         ownership.nodeId,

@@ -33,6 +33,8 @@ export class RecordBundles extends Context.Service<RecordBundles, {
   ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** Recordings of the slot that are switched on, with what this node has stored of them in `epoch`. */
   readonly stored: (slot: Slot, epoch: number) => Effect.Effect<ReadonlyArray<StoredSoFar>, DependencyUnavailable>
+  /** Of the recordings of the slot, as this node stored them in `epoch`, the longest group of pictures of late; null: none was seen. */
+  readonly longestGroupMs: (slot: Slot, epoch: number) => Effect.Effect<number | null, DependencyUnavailable>
   /** What is missing between the end of the last owner and the first picture here is told as the change of owner's doing. */
   readonly tellTakeover: (
     epoch: number,

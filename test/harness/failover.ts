@@ -98,11 +98,15 @@ const selfOf = async (node: NodeProcess): Promise<NodeTold> => {
 }
 
 /** `guard` asks `home`; both administrators confirm, and each may guard the other. */
-export const pair = async (home: NodeProcess, guard: NodeProcess): Promise<{ homeId: string; guardId: string }> => {
+export const pair = async (
+  home: NodeProcess,
+  guard: NodeProcess,
+  address = home.url,
+): Promise<{ homeId: string; guardId: string }> => {
   const homeSelf = await selfOf(home)
   const asked = (await guard.call("POST", `${federation}/nodes/pair-by-uuid`, {
     nodeUuid: homeSelf.nodeId,
-    address: home.url,
+    address,
     fingerprint: homeSelf.fingerprint,
     grantGuardian: true,
   })) as { readonly requestId: string; readonly comparisonCode: string }

@@ -32,7 +32,7 @@ const detection: ReadonlyArray<Bounds> = [
 ]
 const failback: ReadonlyArray<Bounds> = [
   ["stableMs", "Back for, ms", 0, 86_400_000, "Without a break, before it is served at home again by itself."],
-  ["overlapMs", "Both record for, ms", 0, 120_000, "Two groups of pictures."],
+  ["overlapMs", "Both record for, ms", 0, 120_000, "0: for two groups of pictures."],
   ["drillMs", "A drill lasts, ms", 1_000, 3_600_000, "Then the cameras are given back."],
   ["snapshotMinutes", "Configuration fetched every, min", 1, 1_440, "At the latest; each change is fetched at once."],
 ]

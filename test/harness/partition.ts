@@ -1,0 +1,332 @@
+/**
+ * Two paired nodes, one the other's guardian, that lose sight of each other while both see the cameras; and a home node that dies. Judged
+ * by the numbers in the cameras' pictures: on the disks, and in what a player is given at every moment.
+ *
+ * Invariants
+ * 1. The nodes reach each other by relays that are cut; tests and cameras reach each node by its own door.
+ * 2. Everything is asked by HTTP, as an administrator and a player would.
+ */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import { framesOf as marksOf } from "../camera-simulator/frames.ts"
+import { type Cameras, record, type Recorded, startCameras } from "./cameras.ts"
+import { cuttableRelay } from "./cuttable-relay.ts"
+import { failover, listed, pair, type ProtectionTold, type RerouteTold, until } from "./failover.ts"
+import { listFootage, readFootage } from "./footage.ts"
+import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
+import type { Report } from "./report.ts"
+
+/** What is younger may not be on a disk yet. */
+const youngMs = 4_000
+const beatMs = 250
+const lookEveryMs = 1_000
+
+interface Stage {
+  readonly home: NodeProcess
+  readonly guard: NodeProcess
+  readonly homeId: string
+  readonly protection: string
+  readonly recorded: ReadonlyArray<Recorded>
+  readonly cut: () => void
+  readonly heal: () => void
+}
+
+interface StatusTold {
+  readonly serving: ReadonlyArray<{ readonly control: boolean }>
+  readonly servedBy: { readonly control: boolean } | null
+}
+
+interface TimelineTold {
+  readonly partial: boolean
+  readonly spans: ReadonlyArray<{ readonly start: string; readonly end: string }>
+  readonly gaps: ReadonlyArray<{ readonly start: string; readonly end: string; readonly cause: string }>
+}
+
+/** Numbers of the pictures on a node's disk, once each. */
+const stored = (node: NodeProcess, { recordingId }: Recorded): ReadonlySet<number> =>
+  new Set(
+    listFootage(path.join(node.data, "footage")).flatMap((file) => {
+      try {
+        const footage = readFootage(file)
+        return footage.recordingId === recordingId ? footage.frames.map(({ frame }) => frame) : []
+      } catch {
+        // It is being written, or is on its way out.
+        return []
+      }
+    }),
+  )
+
+interface Watched {
+  readonly frames: ReadonlyArray<number>
+  readonly partial: boolean
+}
+
+/** What a player is given of `[fromMs, toMs)`, through whichever node. */
+const watch = async (
+  node: NodeProcess,
+  { recordingToken }: Recorded,
+  fromMs: number,
+  toMs: number,
+): Promise<Watched> => {
+  const asked = { recordingToken, start: new Date(fromMs).toISOString(), end: new Date(toMs).toISOString() }
+  const { partial, uri } = (await node.call("POST", "/bff/api/v1/federation-replay/uri", asked)) as {
+    readonly partial: boolean
+    readonly uri: string
+  }
+  const base = new URL("playlist.m3u8", `${node.url}${uri}`)
+  const playlist = await fetch(base)
+  if (!playlist.ok) throw new Error(`playlist: ${playlist.status} ${await playlist.text()}`)
+  const text = await playlist.text()
+  const frames: Array<number> = []
+  for (const line of text.split("\n").filter((one) => one.includes(".m4s"))) {
+    const segment = await fetch(new URL(line, base))
+    if (!segment.ok) throw new Error(`segment ${line}: ${segment.status} ${await segment.text()}`)
+    frames.push(...marksOf(new Uint8Array(await segment.arrayBuffer())).map(({ frame }) => frame))
+  }
+  return { frames, partial }
+}
+
+/** What is wrong with numbers that should follow each other from `first` on. */
+const faultsOf = (frames: ReadonlyArray<number>, first: number): ReadonlyArray<string> => {
+  const faults: Array<string> = []
+  const from = frames.filter((frame) => frame >= first)
+  for (let at = 1; at < from.length; at++) {
+    const [before, now] = [from[at - 1] as number, from[at] as number]
+    if (now <= before) faults.push(`${now} comes after ${before}`)
+    else if (now > before + 1) faults.push(`${before + 1} to ${now - 1} are missing`)
+  }
+  if (from.length === 0) faults.push("nothing is shown")
+  else if (from[0] !== first) faults.push(`it begins with ${from[0]} instead of ${first}`)
+  return faults
+}
+
+const setUp = async (folder: string, cameras: Cameras): Promise<Stage & { readonly end: () => Promise<void> }> => {
+  const home = await makeNode(path.join(folder, "home"), { NIGHTJAR_NODE_NAME: "home" })
+  const guard = await makeNode(path.join(folder, "guard"), { NIGHTJAR_NODE_NAME: "guard" })
+  const relays = await Promise.all([home, guard].map(({ url }) => cuttableRelay(Number(new URL(url).port))))
+  const addresses = relays.map(({ port }) => `http://127.0.0.1:${port}`)
+  home.set({ NIGHTJAR_HTTP_ADVERTISE: addresses[0]! })
+  guard.set({ NIGHTJAR_HTTP_ADVERTISE: addresses[1]! })
+  const end = async () => {
+    await Promise.allSettled([home.stop(), guard.stop()])
+    await Promise.allSettled(relays.map((relay) => relay.end()))
+  }
+  try {
+    for (const node of [home, guard]) {
+      node.launch()
+      await until("a node that is up", () => node.call("GET", `${failover}/status`), () => true)
+    }
+    const { homeId } = await pair(home, guard, addresses[0])
+    await guard.call("PUT", `${failover}/settings`, { stableMs: 2_000, expectedOutageHours: 1 })
+    const { id: protection } = (await guard.call("POST", `${failover}/protections`, {
+      nodeId: homeId,
+      automatic: true,
+      class: "warm",
+    })) as ProtectionTold
+    const recorded: Array<Recorded> = []
+    for (const [n, sourceUrl] of cameras.urls.entries()) {
+      const { password, username } = cameras
+      recorded.push(await record(home, { name: `camera ${n}`, sourceUrl, username, password }))
+    }
+    await until(
+      "a snapshot with all cameras",
+      async () => (await guard.call("GET", `${failover}/protections/${protection}`)) as ProtectionTold,
+      ({ snapshot, state }) => snapshot.recordings === recorded.length && !snapshot.stale && state === "protected",
+    )
+    await until(
+      "footage at home",
+      async () => recorded.map((one) => stored(home, one).size),
+      (counts) => counts.every((count) => count > 50),
+    )
+    return {
+      home,
+      guard,
+      homeId,
+      protection,
+      recorded,
+      cut: () => relays.forEach((relay) => relay.cut()),
+      heal: () => relays.forEach((relay) => relay.heal()),
+      end,
+    }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** Asks both at an even beat whether they hold control, until told to stop. */
+const watchControl = (home: NodeProcess, guard: NodeProcess) => {
+  let stopped = false
+  let asked = 0
+  let both = 0
+  const statusOf = (node: NodeProcess) =>
+    node.call("GET", `${failover}/status`).then((told) => told as StatusTold, () => null)
+  const run = async () => {
+    while (!stopped) {
+      const [atHome, atGuard] = await Promise.all([statusOf(home), statusOf(guard)])
+      asked++
+      const guardHas = atGuard?.serving.some(({ control }) => control) ?? false
+      if (guardHas && atHome !== null && atHome.servedBy?.control !== true) both++
+      await sleep(beatMs)
+    }
+    return { asked, both }
+  }
+  const done = run()
+  return () => {
+    stopped = true
+    return done
+  }
+}
+
+const rerouteAfter = (guard: NodeProcess, before: ReadonlySet<string>, state: "serving" | "done") =>
+  until(
+    `a reroute that is ${state}`,
+    () => listed<RerouteTold>(guard, `${failover}/reroutes`),
+    (all) => all.some((one) => !before.has(one.id) && (state === "done" ? one.state === "done" : one.gapMs !== null)),
+  )
+
+const reroutesOf = async (guard: NodeProcess) =>
+  new Set((await listed<RerouteTold>(guard, `${failover}/reroutes`)).map(({ id }) => id))
+
+/** All numbers between the first and the last are there; those of `gap` need not be. */
+const checkDisk = (
+  report: Report,
+  { guard, home, recorded }: Stage,
+  first: ReadonlyArray<number>,
+  gap: ReadonlyArray<number>,
+) => {
+  recorded.forEach((one, at) => {
+    const frames = stored(home, one)
+    const last = Math.max(...frames)
+    const from = first[at] ?? 0
+    const missing = Array.from({ length: last - from }, (_, n) => from + n).filter((n) =>
+      !frames.has(n) && !(n >= (gap[2 * at] ?? Infinity) && n < (gap[2 * at + 1] ?? -Infinity))
+    )
+    report.check(
+      missing.length === 0,
+      `camera ${at}: ${missing.length} frames are not at home (${missing.slice(0, 10)} …)`,
+    )
+    report.check(stored(guard, one).size === 0, `camera ${at}: the guardian has kept footage`)
+  })
+}
+
+/** Spans and gaps of the united timeline neither overlap nor leave anything out. */
+const checkTimeline = async (report: Report, node: NodeProcess, one: Recorded, fromMs: number, toMs: number) => {
+  const interval = `start=${new Date(fromMs).toISOString()}&end=${new Date(toMs).toISOString()}`
+  const told =
+    (await node.call(
+      "GET",
+      `/bff/api/v1/federation-search/recordings/${one.recordingToken}/timeline?${interval}`,
+    )) as TimelineTold
+  const all = [...told.spans, ...told.gaps].map(({ end, start }) => [Date.parse(start), Date.parse(end)] as const)
+    .sort((a, b) => a[0] - b[0])
+  let reached = fromMs
+  for (const [start, end] of all) {
+    report.check(Math.abs(start - reached) <= 1, `the timeline is broken at ${new Date(reached).toISOString()}`)
+    reached = end
+  }
+  return told
+}
+
+/** Both are cut from each other for so long, and record. */
+const partition = async (report: Report, stage: Stage, seconds: number): Promise<void> => {
+  const { cut, guard, heal, home, recorded } = stage
+  const before = await reroutesOf(guard)
+  const fromMs = Date.now() - 2_000
+  const firsts = recorded.map((one) => Math.max(...stored(home, one)))
+  const control = watchControl(home, guard)
+  cut()
+  await rerouteAfter(guard, before, "serving")
+  await sleep(seconds * 1_000)
+  const alone = await watch(guard, recorded[0]!, fromMs, Date.now() - youngMs)
+  report.check(alone.partial && alone.frames.length > 0, "the guardian shows what it has while it is alone")
+  report.check(faultsOf(alone.frames, alone.frames[0] ?? 0).length === 0, "the guardian's footage is whole")
+  heal()
+  await rerouteAfter(guard, before, "done")
+  const { asked, both } = await control()
+  report.say(`control was asked ${asked} times of both: held by both ${both} times`)
+  report.check(both === 0, "control was held by two")
+  await sleep(youngMs)
+  checkDisk(report, stage, firsts, [])
+  for (const [at, one] of recorded.entries()) {
+    const toMs = Date.now() - youngMs
+    for (const [name, node] of [["home", home], ["guard", guard]] as const) {
+      const { frames, partial } = await watch(node, one, fromMs, toMs)
+      const faults = faultsOf(frames, frames[0] ?? 0)
+      report.check(!partial && faults.length === 0, `camera ${at} through ${name}: ${faults.slice(0, 5).join("; ")}`)
+    }
+    const { gaps } = await checkTimeline(report, guard, one, fromMs, toMs)
+    report.check(gaps.length === 0, `camera ${at}: the timeline has gaps: ${JSON.stringify(gaps)}`)
+  }
+  report.say(`a partition of ${seconds} s: nothing lost, nothing doubled, at home and through either node`)
+}
+
+/** The home node dies for so long and comes back; what its guardian recorded comes home, and can be watched all the time. */
+const outage = async (report: Report, stage: Stage, seconds: number): Promise<void> => {
+  const { guard, home, recorded } = stage
+  const [one] = recorded as [Recorded, ...Array<Recorded>]
+  const before = await reroutesOf(guard)
+  const firsts = recorded.map((each) => Math.max(...stored(home, each)))
+  const killedMs = await home.kill()
+  const lasts = recorded.map((each) => Math.max(...stored(home, each)))
+  await rerouteAfter(guard, before, "serving")
+  const begun = recorded.map((each) => Math.min(...stored(guard, each)))
+  let looks = 0
+  let done = false
+  const wrong: Array<string> = []
+  const look = async () => {
+    const told = await watch(guard, one, killedMs - 1_000, Date.now() - youngMs).catch((error: unknown) =>
+      String(error)
+    )
+    looks++
+    const faults = typeof told === "string" ? [told] : faultsOf(told.frames, begun[0]!)
+    if (faults.length > 0) wrong.push(`look ${looks}: ${faults.slice(0, 3).join("; ")}`)
+  }
+  const looking = async () => {
+    // Until the first fragments are old enough to be asked for.
+    await sleep(youngMs + 2_000)
+    while (!done) {
+      await look()
+      await sleep(lookEveryMs)
+    }
+  }
+  const looker = looking()
+  await sleep(seconds * 1_000)
+  home.launch()
+  await rerouteAfter(guard, before, "done").finally(() => done = true)
+  await looker
+  await sleep(youngMs)
+  await look()
+  report.say(`watched ${looks} times from the takeover to the end of record-back; wrong ${wrong.length} times`)
+  report.check(wrong.length === 0, `footage could not be watched: ${wrong.slice(0, 5).join(" | ")}`)
+  checkDisk(report, stage, firsts, lasts.flatMap((last, at) => [last + 1, begun[at] as number]))
+  const { gaps } = await checkTimeline(report, home, one, killedMs - 5_000, Date.now() - youngMs)
+  const lengths = gaps.map(({ cause, end, start }) => `${cause} ${Date.parse(end) - Date.parse(start)} ms`)
+  report.say(`what is missing, by the timeline: ${lengths.join(", ")}`)
+  // What the home node had not written when it died, then the change of nodes.
+  const causes = gaps.map(({ cause }) => cause).join()
+  report.check(["takeover", "node_down,takeover"].includes(causes), `the gap has the causes ${causes}`)
+}
+
+export interface PartitionOptions {
+  readonly seconds: number
+  readonly cameras: number
+}
+
+export const provePartition = async (report: Report, { cameras: count, seconds }: PartitionOptions): Promise<void> => {
+  const folder = mkdtempSync(path.join(tmpdir(), "nightjar-partition-"))
+  const cameras = await startCameras(count)
+  try {
+    const stage = await setUp(folder, cameras)
+    try {
+      await partition(report, stage, seconds)
+      await outage(report, stage, Math.min(seconds, 10))
+    } finally {
+      await stage.end()
+    }
+  } finally {
+    await cameras.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
