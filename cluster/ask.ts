@@ -6,6 +6,7 @@
  *    mid-call) is `DependencyUnavailable`.
  * 2. A former owner answers that its entity is moving: who asks again reaches the new one.
  */
+import { Acting, actingHeader, actingOf } from "#schema/acting.ts"
 import type { ControlElsewhere } from "#schema/federation-failover.ts"
 import type { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
@@ -74,3 +75,18 @@ export const serve = <A, E extends { readonly _tag: string }, R>(
   }).pipe(Effect.catch((error): Effect.Effect<never, Exclude<E, StaleEpoch> | DependencyUnavailable> =>
     error._tag === "StaleEpoch" ? Effect.fail(moving()) : Effect.fail(error as Exclude<E, StaleEpoch>)
   ))
+
+/** Handlers of an entity that know on whose behalf they are asked ({@link Acting}). */
+export const onBehalf = <H extends Readonly<Record<string, unknown>>>(handlers: H): H =>
+  Object.fromEntries(
+    Object.entries(handlers).map(([tag, handler]) => {
+      const handle = handler as (
+        request: { readonly headers: Readonly<Record<string, string | undefined>> },
+      ) => Effect.Effect<unknown>
+      return [
+        tag,
+        (request: Parameters<typeof handle>[0]) =>
+          Effect.provideService(handle(request), Acting, actingOf(request.headers[actingHeader])),
+      ]
+    }),
+  ) as H

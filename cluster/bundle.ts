@@ -1,6 +1,6 @@
 /**
- * A home node's configuration on its way to a guardian, and at rest there: signed by the home node (JWS, RFC 7515, EdDSA), then encrypted to
- * the guardian's transfer key (JWE, RFC 7516, ECDH-ES+A256KW over X25519, A256GCM).
+ * A home node's configuration on its way to a guardian, and at rest there: signed by the home node, then encrypted to the guardian's
+ * transfer key (`sealed-document.ts`).
  *
  * Invariants
  * 1. Only that guardian opens it, and only as the bundle of the home node whose signing key was confirmed at pairing.
@@ -9,14 +9,12 @@
  */
 import type { NodeId } from "#schema/common.ts"
 import { FailoverBundle } from "#schema/federation-bundle.ts"
-import canonicalize from "canonicalize"
 import { Effect, FileSystem, Schema } from "effect"
-import { compactDecrypt, CompactEncrypt, CompactSign, compactVerify, importJWK } from "jose"
 import { join } from "node:path"
 import { NodeIdentity } from "./identity.ts"
+import { openDocument, sealDocument } from "./sealed-document.ts"
 
-const signedType = "nightjar-failover-bundle+jws"
-const sealedType = "nightjar-failover-bundle+jwe"
+const kind = "nightjar-failover-bundle"
 
 /** It was not made for this node, not by that home node, or it was changed on the way. */
 export class BundleUnusable extends Schema.TaggedError<BundleUnusable>()("BundleUnusable", {
@@ -35,44 +33,16 @@ const decodeBundle = Schema.decodeUnknownEffect(Wire)
 /** Signs as this node and encrypts to the guardian. */
 export const sealBundle = Effect.fnUntraced(
   function*(bundle: FailoverBundle, guardian: { readonly nodeId: NodeId; readonly transferKey: string }) {
-    const { nodeId, signing } = yield* NodeIdentity
-    const payload = canonicalize(yield* Effect.orDie(encodeBundle(bundle))) ?? ""
-    return yield* Effect.promise(async () => {
-      const signed = await new CompactSign(Buffer.from(payload, "utf8"))
-        .setProtectedHeader({ alg: "EdDSA", typ: signedType, kid: nodeId })
-        .sign(signing.privateKey)
-      const key = await importJWK({ kty: "OKP", crv: "X25519", x: guardian.transferKey }, "ECDH-ES+A256KW")
-      return await new CompactEncrypt(Buffer.from(signed, "utf8"))
-        .setProtectedHeader({
-          alg: "ECDH-ES+A256KW",
-          enc: "A256GCM",
-          typ: sealedType,
-          cty: signedType,
-          kid: guardian.nodeId,
-        })
-        .encrypt(key)
-    })
+    return yield* sealDocument(kind, yield* Effect.orDie(encodeBundle(bundle)), guardian)
   },
 )
 
 /** Opens what {@link sealBundle} of that home node made for this node. */
 export const openBundle = Effect.fnUntraced(
   function*(sealed: string, home: { readonly nodeId: NodeId; readonly signingKey: string }) {
-    const { nodeId, transfer } = yield* NodeIdentity
+    const { nodeId } = yield* NodeIdentity
     const unusable = (detail: string) => new BundleUnusable({ homeNodeId: home.nodeId, detail })
-    const payload = yield* Effect.tryPromise({
-      try: async () => {
-        const opened = await compactDecrypt(sealed, transfer.privateKey, {
-          keyManagementAlgorithms: ["ECDH-ES+A256KW"],
-          contentEncryptionAlgorithms: ["A256GCM"],
-        })
-        const key = await importJWK({ kty: "OKP", crv: "Ed25519", x: home.signingKey }, "EdDSA")
-        const verified = await compactVerify(opened.plaintext, key, { algorithms: ["EdDSA"] })
-        if (verified.protectedHeader.typ !== signedType) throw new Error("another kind of document")
-        return Buffer.from(verified.payload).toString("utf8")
-      },
-      catch: () => unusable("it was made for another node, by another node, or changed on the way"),
-    })
+    const payload = yield* Effect.mapError(openDocument(kind, sealed, home), ({ detail }) => unusable(detail))
     const bundle = yield* Effect.mapError(decodeBundle(payload), () => unusable("its form is not known here"))
     if (bundle.homeNodeId !== home.nodeId || bundle.guardianNodeId !== nodeId) {
       return yield* unusable("it names other nodes")

@@ -51,6 +51,7 @@ import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import * as FailoverControl from "#actors/behaviour/federation-control.ts"
 import * as Failover from "#actors/behaviour/federation-failover.ts"
+import * as FailoverJournaling from "#actors/behaviour/federation-journal.ts"
 import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
 import * as FederationNodes from "#actors/behaviour/federation-node.ts"
 import * as FederationPeers from "#actors/behaviour/federation-peer.ts"
@@ -90,6 +91,7 @@ import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { EventStore } from "#actors/store/event.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
+import { FailoverJournalStore } from "#actors/store/federation-journal.ts"
 import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { RecordBundleStore } from "#actors/store/record-bundle.ts"
@@ -216,6 +218,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.succeed(SourceDrivers, drivers),
     CaptureHolds.layer,
     FailoverStore.layer,
+    FailoverJournalStore.layer,
     CameraBundleStore.layer,
     RecordBundleStore.layer,
     CameraStore.layer,
@@ -265,6 +268,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     RecordBackHomes.layer,
   )
   const failover = Failover.layer({ dataFolder: settings.dataDir, name: settings.nodeName, version }).pipe(
+    Layer.provideMerge(FailoverJournaling.layer({ name: settings.nodeName })),
     Layer.provideMerge(Layer.mergeAll(CameraBundling.layer, RecordBundling.layer, recordBack)),
   )
   const services = Layer.mergeAll(popups, federated, failover).pipe(

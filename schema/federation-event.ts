@@ -60,6 +60,15 @@ export const failoverEventTypes = {
     notify: true,
     data: takeover,
   },
+  "failover.configuration.merged": {
+    title: "Changes came home",
+    description:
+      "What was changed of this node's cameras while another node served them is in force here; `conflicts` fields were changed on both nodes",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: Schema.Struct({ ...failover.fields, applied: Schema.Int, conflicts: Schema.Int }),
+  },
   "failover.protection.changed": {
     title: "Protection changed",
     description: "A protection is in another state than before: ready, stale, without room, released",

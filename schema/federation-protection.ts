@@ -59,5 +59,7 @@ export const RerouteStatus = Schema.Struct({
   control: Schema.Boolean,
   /** Every takeover it knows of since the home node served, oldest first. */
   turns: Schema.Array(Turn),
+  /** Changes of the home node's cameras that were made where it was asked and wait for it; nodes of earlier versions tell nothing. */
+  changes: Schema.optionalKey(Schema.Int),
 })
 export type RerouteStatus = typeof RerouteStatus.Type

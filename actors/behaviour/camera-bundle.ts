@@ -7,14 +7,15 @@
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import type { RecordingPlans } from "#actors/protocol/record-plan.ts"
-import { CameraBundleStore, type PlacedCamera, type SlotRows } from "#actors/store/camera-bundle.ts"
+import { CameraBundleStore, type CameraMerge, type PlacedCamera, type SlotRows } from "#actors/store/camera-bundle.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { moving } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { RecorderSupervisor } from "#media/recorder.ts"
 import { cameraSecret, streamSecret } from "#schema/camera-change.ts"
 import type { CameraId } from "#schema/common.ts"
-import type { BundledCamera } from "#schema/federation-bundle.ts"
+import type { BundledCamera, BundledStream } from "#schema/federation-bundle.ts"
+import { cameraOf, channelOf, streamOf, type Thing } from "#schema/federation-journal.ts"
 import type { Slot } from "#schema/ownership.ts"
 import { Vault } from "#schema/vault.ts"
 import { Clock, Effect, Layer, Redacted } from "effect"
@@ -89,41 +90,62 @@ const exporting = (vault: Vault["Service"]) => {
 const sealing = (vault: Vault["Service"]) => {
   const seal = (context: string, password: string | null) =>
     password === null ? Effect.succeed(null) : vault.seal(context, Redacted.make(password))
-  return Effect.fnUntraced(function*({ password, ...camera }: BundledCamera): Effect.fn.Return<PlacedCamera> {
+  const stream = ({ password, ...stream }: typeof BundledStream.Type) =>
+    Effect.map(seal(streamSecret(stream.id), password), (sealedPassword) => ({ ...stream, sealedPassword }))
+  const camera = Effect.fnUntraced(function*({ password, ...camera }: BundledCamera): Effect.fn.Return<PlacedCamera> {
     return {
       ...camera,
       sealedPassword: yield* seal(cameraSecret(camera.id), password),
       channels: yield* Effect.forEach(
         camera.channels,
-        (channel) =>
-          Effect.map(
-            Effect.forEach(
-              channel.streams,
-              ({ password: own, ...stream }) =>
-                Effect.map(seal(streamSecret(stream.id), own), (sealedPassword) => ({ ...stream, sealedPassword })),
-            ),
-            (streams) => ({ ...channel, streams }),
-          ),
+        (channel) => Effect.map(Effect.forEach(channel.streams, stream), (streams) => ({ ...channel, streams })),
       ),
     }
   })
+  return { camera, stream }
 }
+
+/** One thing as the store writes it; a recording is none of its. */
+const merging =
+  ({ camera, stream }: ReturnType<typeof sealing>) => (thing: Thing): Effect.Effect<CameraMerge | null> => {
+    const { cameraId, channelId } = thing
+    if (thing.kind === "camera") {
+      return Effect.map(camera(cameraOf(thing)), (camera) => ({ put: "camera" as const, camera }))
+    }
+    if (thing.kind === "channel") {
+      return Effect.succeed({ put: "channel", cameraId, channel: { ...channelOf(thing), streams: [] } })
+    }
+    if (thing.kind === "recording" || channelId === null) return Effect.succeed(null)
+    return Effect.map(stream(streamOf(thing)), (stream) => ({ put: "stream" as const, cameraId, channelId, stream }))
+  }
 
 const make = Effect.gen(function*() {
   const [bundles, cameras, ownership, vault] = yield* Effect.all([CameraBundleStore, CameraStore, Ownership, Vault])
   const services = yield* Effect.context<Ownership | CameraStore | RecordingPlans | RecorderSupervisor | Vault>()
   const open = exporting(vault)
-  const seal = sealing(vault)
+  const sealed = sealing(vault)
+  const mergeOf = merging(sealed)
+  const writer = Effect.fnUntraced(function*(slot: Slot, nowMs: number) {
+    const epoch = yield* ownership.epochOf(slot)
+    return epoch === null ? yield* moving() : { slot, epoch, nowMs }
+  })
 
   return CameraBundles.of({
     mark: bundles.mark,
     ids: (slot) => Effect.map(cameras.versions([slot]), (rows) => rows.map(({ id }) => id)),
     export: (slot) => Effect.flatMap(bundles.rows(slot), open),
     place: Effect.fn("CameraBundles.place")(function*(slot: Slot, cameras: ReadonlyArray<BundledCamera>) {
-      const epoch = yield* ownership.epochOf(slot)
-      if (epoch === null) return yield* moving()
-      const sealed = yield* Effect.forEach(cameras, seal)
-      return yield* bundles.place({ slot, epoch, nowMs: yield* Clock.currentTimeMillis }, sealed)
+      const by = yield* writer(slot, yield* Clock.currentTimeMillis)
+      return yield* bundles.place(by, yield* Effect.forEach(cameras, sealed.camera))
+    }),
+    changedMs: bundles.changedMs,
+    put: Effect.fn("CameraBundles.put")(function*(slot: Slot, thing: Thing, atMs: number) {
+      const change = yield* mergeOf(thing)
+      if (change !== null) yield* bundles.merge(yield* writer(slot, atMs), change)
+    }),
+    delete: Effect.fn("CameraBundles.delete")(function*(slot: Slot, { cameraId, id, kind }: Thing) {
+      if (kind !== "channel" && kind !== "stream") return
+      yield* bundles.merge(yield* writer(slot, yield* Clock.currentTimeMillis), { remove: kind, cameraId, id })
     }),
     start: Effect.fn("CameraBundles.start")(function*(slot: Slot, cameras: ReadonlyArray<CameraId>) {
       yield* Effect.forEach(

@@ -14,7 +14,7 @@ import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import type { Writer } from "#actors/store/camera-rows.ts"
 import { CameraStore } from "#actors/store/camera.ts"
-import { moving, serve } from "#cluster/ask.ts"
+import { moving, onBehalf, serve } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { CameraNotFound, ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
@@ -146,7 +146,7 @@ const makeTools = Effect.gen(function*() {
 })
 
 const handlers = Effect.map(makeTools, ({ camera, change, channel, remove, start, store, stream }) =>
-  CameraActor.of({
+  CameraActor.of(onBehalf({
     Start: () => serve(handlerLimit, start),
     Create: ({ payload: { camera: made } }) =>
       change((by) => store.insert(by, made), Effect.catchTag(camera, "CameraNotFound", (gone) => Effect.die(gone))),
@@ -172,7 +172,7 @@ const handlers = Effect.map(makeTools, ({ camera, change, channel, remove, start
     UpdateStream: ({ payload: { change: to, ifMatch, streamId } }) =>
       change((by) => store.updateStream(by, streamId, to, ifMatch), stream(streamId)),
     DeleteStream: ({ payload: { ifMatch, streamId } }) => remove((by) => store.removeStream(by, streamId, ifMatch)),
-  }))
+  })))
 
 /** Stays once it is there; a defect of one message is told to its caller and harms no other. */
 export const layer = CameraActor.toLayer(handlers, { maxIdleTime: Duration.infinity, disableFatalDefects: true })

@@ -4,11 +4,13 @@
  *
  * Invariants
  * 1. The state is on record before a command of it is carried out.
- * 2. It agrees to serve again when every recording that can has a picture of the new epoch on its disk.
+ * 2. It agrees to serve again when what was changed elsewhere of its configuration is in force here (`federation-journal.ts`), and every
+ *    recording that can has a picture of the new epoch on its disk.
  * 3. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Controls } from "#actors/protocol/federation-control.ts"
+import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
@@ -36,6 +38,8 @@ const askLimit = Duration.seconds(2)
 const tickEvery = Duration.millis(500)
 /** A camera that does not come within this is recorded when it does; the others are not kept waiting. */
 const firstPictureLimit = Duration.seconds(10)
+/** Of the changes of one guardian, where nobody waits for them. */
+const changesLimit = Duration.seconds(5)
 const lookEvery = Duration.millis(200)
 
 const path = "/federation/api/v1/federation/failover/reroute-status"
@@ -45,9 +49,12 @@ const encodeKept = Schema.encodeSync(Schema.toCodecJson(Homecoming))
 const databaseAway = () =>
   new DependencyUnavailable({ dependency: "database", message: "The database does not answer; try again in a moment." })
 
+const changesAway = () =>
+  new DependencyUnavailable({ dependency: "node", message: "The changes made there could not be taken; try again." })
+
 export const makeReturn = Effect.gen(function*() {
   const [store, ownership, peers, controls] = yield* Effect.all([FailoverStore, Ownership, Peers, Controls])
-  const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
+  const [cameraBundles, recordBundles, journals] = yield* Effect.all([CameraBundles, RecordBundles, FailoverJournals])
   const { nodeId, slot } = ownership
   const epochNow = Effect.map(ownership.epochOf(slot), (epoch) => epoch ?? 0)
   /** The member of this cluster that serves the slot in this node's stead. */
@@ -97,12 +104,23 @@ export const makeReturn = Effect.gen(function*() {
       RerouteStatus,
     )
       .pipe(Effect.catch(() => Effect.succeed(null)))
+  /** What was changed there is in force here when it returns. */
+  const takeChanges = (guardian: NodeId) =>
+    journals.take(guardian).pipe(
+      Effect.tapCause((cause) =>
+        Effect.logWarning("The changes of a guardian cannot be taken now", { guardian, cause })
+      ),
+    )
   const askGuardians = Effect.gen(function*() {
     const granted = (yield* peers.list()).filter((peer) => peer.guardianGranted)
     const ids = granted.map((peer) => peer.nodeId)
     if (ids.join() !== state.guardians.join()) yield* tell({ type: "guardians", guardians: ids })
     const answers = (yield* Effect.forEach(granted, askOne, { concurrency: 8 })).filter((answer) => answer !== null)
     for (const status of answers) yield* tell({ type: "answered", status })
+    for (const { changes = 0, nodeId: guardian, phase } of answers) {
+      // It serves no more: before this node controls again, but not for long.
+      if (changes > 0 && phase === "none") yield* Effect.ignore(Effect.timeout(takeChanges(guardian), changesLimit))
+    }
     const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
     yield* controls.tellServedBy(
       serving === undefined ? null : { nodeId: serving.nodeId, epoch: serving.epoch, control: serving.control },
@@ -141,6 +159,9 @@ export const makeReturn = Effect.gen(function*() {
   /** A guardian gives the cameras back: answers the epoch with which they are recorded here. */
   return Effect.fn("Failovers.comeBack")(
     function*(asker: NodeId, request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> }) {
+      // Before this node controls again: its cameras go on as they were there.
+      const granted = (yield* peers.list()).some((peer) => peer.guardianGranted && peer.nodeId === asker)
+      if (granted) yield* Effect.mapError(takeChanges(asker), changesAway)
       const commands = yield* tell({ type: "giveBack", from: asker, ...request })
       for (const command of commands) {
         if (command.type === "refuse") {

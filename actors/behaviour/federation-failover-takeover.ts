@@ -6,19 +6,24 @@
  * 2. What was recorded here stays until its record-back is done.
  * 3. Of a member of the same cluster nothing is imported or removed: its rows are here already. Its captures begin without waiting for
  *    the locks of its actors, and go on here until the overlap is over, although the slot is its own again.
+ * 4. What was changed here of the home node's configuration stays until the home node has it, and is in force here till then.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Events } from "#actors/protocol/event.ts"
 import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
+import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore, type KeptGap, type RerouteRow } from "#actors/store/federation-failover.ts"
 import { type BundleShelf, openBundle } from "#cluster/bundle.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { withJournal } from "#cluster/journal.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { ProtectionCommand } from "#cluster/protection-state.ts"
 import type { EventDraft } from "#schema/event.ts"
+import type { FailoverBundle } from "#schema/federation-bundle.ts"
 import { RerouteId, ReturnAnswer } from "#schema/federation-failover.ts"
+import { camerasOf, type JournalEntry, recordingsOf, recordingThings, thingsOf } from "#schema/federation-journal.ts"
 import { type Slot, StaleEpoch } from "#schema/ownership.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Cause, Clock, Effect, Schedule, Schema } from "effect"
@@ -43,6 +48,16 @@ class CannotTake
   extends Schema.TaggedError<CannotTake>()("CannotTake", { detail: Schema.String, inForce: Schema.Int })
 {}
 
+/** The imported rows go when the home node has what was changed of them. */
+class ChangesWait extends Schema.TaggedError<ChangesWait>()("ChangesWait", { changes: Schema.Int }) {}
+
+/** The configuration as it was last served here, where the home node does not have all of its changes yet. */
+const withChanges = (bundle: FailoverBundle, entries: ReadonlyArray<JournalEntry>): FailoverBundle => {
+  if (entries.length === 0) return bundle
+  const things = withJournal([...thingsOf(bundle.cameras), ...recordingThings(bundle.recordings)], entries)
+  return { ...bundle, cameras: camerasOf(things), recordings: recordingsOf(things) }
+}
+
 /** The first words of a failure, for a person. */
 export const wordsOf = (cause: Cause.Cause<unknown>): string => {
   const error: unknown = Cause.squash(cause)
@@ -52,7 +67,12 @@ export const wordsOf = (cause: Cause.Cause<unknown>): string => {
 export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, ownership, peers, events] = yield* Effect.all([FailoverStore, Ownership, Peers, Events])
-    const [cameraBundles, holds, recordBundles] = yield* Effect.all([CameraBundles, CaptureHolds, RecordBundles])
+    const [cameraBundles, holds, recordBundles, journals] = yield* Effect.all([
+      CameraBundles,
+      CaptureHolds,
+      RecordBundles,
+      FailoverJournals,
+    ])
     const identity = yield* NodeIdentity
     const { nodeId } = ownership
 
@@ -98,7 +118,7 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
     })
     /** Writes what the bundle tells and begins its captures. */
     const bringIn = Effect.fnUntraced(function*(ward: Ward, peer: Peer, slot: Slot, lostMs: number) {
-      const bundle = yield* opened(peer)
+      const bundle = withChanges(yield* opened(peer), yield* journals.entries(peer.nodeId))
       const placed = yield* cameraBundles.place(slot, bundle.cameras)
       if (ward.row().class !== "liveOnly") {
         yield* recordBundles.place(slot, bundle.recordings.filter(({ cameraId }) => placed.has(cameraId)), lostMs)
@@ -250,6 +270,9 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const peer = yield* peers.get(homeNodeId).pipe(Effect.catchTag("NodeNotFound", () => Effect.succeed(null)))
       // Of several reroutes the last one clears up; while the slot is served again nothing goes.
       const others = ward.state().owed.filter((one) => one.rerouteId !== rerouteId)
+      if (peer === null) yield* journals.forget(homeNodeId)
+      const changes = (yield* journals.waiting()).get(homeNodeId) ?? 0
+      if (changes > 0) return yield* new ChangesWait({ changes })
       if (slot !== null && owner?.nodeId !== nodeId && others.length === 0 && peer?.relation !== "member") {
         yield* recordBundles.remove(slot)
         yield* cameraBundles.remove(slot)

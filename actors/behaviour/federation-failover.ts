@@ -8,6 +8,7 @@
 import { Events } from "#actors/protocol/event.ts"
 import { Controls } from "#actors/protocol/federation-control.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
+import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { FailoverStore, type RerouteRow } from "#actors/store/federation-failover.ts"
@@ -84,7 +85,7 @@ const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Rerout
   }
 }
 
-const viewOf = (ward: Ward, wallMs: number, nowMs: number): ProtectionView => {
+const viewOf = (ward: Ward, wallMs: number, nowMs: number, changes: number): ProtectionView => {
   const [row, state] = [ward.row(), ward.state()]
   const { snapshot } = row
   return {
@@ -112,6 +113,7 @@ const viewOf = (ward: Ward, wallMs: number, nowMs: number): ProtectionView => {
     need: row.need,
     short: state.short,
     sessions: row.sessions,
+    changes,
     drill: row.drill === null ? null : { at: row.drill.atMs, gapMs: row.drill.gapMs, channels: row.drill.channels },
     createdAt: row.createdMs,
     version: row.version,
@@ -121,15 +123,17 @@ const viewOf = (ward: Ward, wallMs: number, nowMs: number): ProtectionView => {
 /** What people ask of protections. */
 const protecting = (driver: Driver, refresh: (ward: Ward) => Effect.Effect<string | null>) =>
   Effect.gen(function*() {
-    const [store, ownership, peers] = yield* Effect.all([FailoverStore, Ownership, Peers])
+    const [store, ownership, peers, journals] = yield* Effect.all([FailoverStore, Ownership, Peers, FailoverJournals])
     const one = (id: ProtectionId) =>
       Effect.suspend(() => {
         const ward = driver.wards.get(id)
         return ward === undefined ? Effect.fail(new ProtectionNotFound({ id })) : Effect.succeed(ward)
       })
     const view = (ward: Ward) =>
-      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs]), ([wall, now]) => viewOf(ward, wall, now))
-    const wrong = (ward: Ward, detail: string) => new ProtectionStateWrong({ state: ward.state().tag, detail })
+      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs, journals.waiting()]), ([wall, now, waiting]) =>
+        viewOf(ward, wall, now, waiting.get(ward.row().homeNodeId) ?? 0))
+    const wrong = (ward: Ward, detail: string) =>
+      new ProtectionStateWrong({ state: ward.state().tag, detail })
 
     const protect = Effect.fn("Failovers.protect")(function*(input: ProtectionCreate) {
       if (input.nodeId === ownership.nodeId) {
@@ -199,6 +203,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
       Controls,
       Events,
     ])
+    const journals = yield* FailoverJournals
     const { nodeId } = ownership
     const settings = yield* makeFailoverSettings
     const load = yield* makeLoad
@@ -269,7 +274,8 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         return { nodeId, homeNodeId, phase: "none", epoch, control: false, turns: [] } satisfies RerouteStatus
       }
       if (asker === homeNodeId) yield* ward.tell({ type: "homeAsked" })
-      return statusOf(ward.state())
+      const changes = (yield* journals.waiting()).get(homeNodeId) ?? 0
+      return { ...statusOf(ward.state()), changes } satisfies RerouteStatus
     })
 
     const recordBacks = yield* RecordBacks
@@ -312,6 +318,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         serving,
         servedBy,
         blocked: servedBy === null && serving.length === 0 ? [] : blockedOperations,
+        conflicts: yield* journals.countConflicts(),
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,

@@ -45,6 +45,12 @@ const make = Effect.gen(function*() {
         yield* store.place({ slot, epoch, nowMs: yield* Clock.currentTimeMillis }, recordings, sinceMs)
       },
     ),
+    changedMs: store.changedMs,
+    put: Effect.fn("RecordBundles.put")(function*(slot: Slot, recording: NewRecording, atMs: number) {
+      const epoch = yield* ownership.epochOf(slot)
+      if (epoch === null) return yield* moving()
+      yield* store.merge({ slot, epoch, nowMs: atMs }, [recording])
+    }),
     stored: (slot, epoch) =>
       Effect.map(
         store.list(slot),

@@ -12,7 +12,7 @@ import { CameraActor } from "#actors/protocol/camera.ts"
 import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { RecordingActor } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
-import { ask, moving, serve } from "#cluster/ask.ts"
+import { ask, moving, onBehalf, serve } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { CameraId, RecordingId } from "#schema/common.ts"
 import { entityId, parseEntityId } from "#schema/ownership.ts"
@@ -70,7 +70,7 @@ const handlers = Effect.gen(function*() {
       return now
     })
 
-  return RecordingActor.of({
+  return RecordingActor.of(onBehalf({
     Create: ({ payload: { recording: made } }) =>
       serve(
         handlerLimit,
@@ -108,7 +108,7 @@ const handlers = Effect.gen(function*() {
           yield* Effect.logInfo("A recording was deleted; its footage follows", { recordingId: id })
         }),
       ),
-  })
+  }))
 })
 
 export const layer = RecordingActor.toLayer(handlers, { maxIdleTime: Duration.infinity, disableFatalDefects: true })

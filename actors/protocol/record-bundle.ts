@@ -31,6 +31,14 @@ export class RecordBundles extends Context.Service<RecordBundles, {
     recordings: ReadonlyArray<NewRecording>,
     sinceMs: EpochMs,
   ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
+  /** When each recording of the slot last changed, by id. */
+  readonly changedMs: (slot: Slot) => Effect.Effect<ReadonlyMap<string, EpochMs>, DependencyUnavailable>
+  /** Writes one recording of a slot that this node serves, as changed at `atMs`; others stay as they are. */
+  readonly put: (
+    slot: Slot,
+    recording: NewRecording,
+    atMs: EpochMs,
+  ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** Recordings of the slot that are switched on, with what this node has stored of them in `epoch`. */
   readonly stored: (slot: Slot, epoch: number) => Effect.Effect<ReadonlyArray<StoredSoFar>, DependencyUnavailable>
   /** Of the recordings of the slot, as this node stored them in `epoch`, the longest group of pictures of late; null: none was seen. */

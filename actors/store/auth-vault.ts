@@ -9,6 +9,7 @@
 import { peerTokenSecret } from "#schema/auth-federation.ts"
 import { cameraJobSecret, cameraSecret, streamSecret } from "#schema/camera-change.ts"
 import { CameraId, StreamId } from "#schema/common.ts"
+import { conflictSecret, journalSecret } from "#schema/federation-journal.ts"
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 
@@ -60,6 +61,11 @@ export const sealedColumns: ReadonlyArray<SealedColumn> = [
     context: (id) => `notification/push-key/${id}`,
   },
   { table: "notification_push", column: "sealed", key: "id", context: (id) => `notification/push/${id}` },
+  { table: "federation_journal", column: "sealed_before", key: "id", context: journalSecret },
+  { table: "federation_journal", column: "sealed_after", key: "id", context: journalSecret },
+  { table: "federation_conflict", column: "sealed_base", key: "id", context: conflictSecret },
+  { table: "federation_conflict", column: "sealed_here", key: "id", context: conflictSecret },
+  { table: "federation_conflict", column: "sealed_there", key: "id", context: conflictSecret },
   { table: "license", column: "sealed_key", key: "id", context: () => "license/key" },
 ]
 

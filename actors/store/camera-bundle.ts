@@ -6,8 +6,8 @@
  * 2. A camera that is there in another slot is left alone: it belongs to somebody else.
  * 3. What is not among the cameras any more is switched off, not deleted: footage may hang on it.
  */
-import type { NewCamera, NewChannel } from "#schema/camera-change.ts"
-import type { CameraId } from "#schema/common.ts"
+import type { NewCamera, NewChannel, NewStream } from "#schema/camera-change.ts"
+import type { CameraId, ChannelId, EpochMs } from "#schema/common.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { Context, Effect, Layer } from "effect"
@@ -27,6 +27,18 @@ export interface SlotRows {
   readonly streams: ReadonlyArray<StreamRow>
 }
 
+/** One thing as it should be; what is put below a camera or channel is not meant. */
+export type CameraMerge =
+  | { readonly put: "camera"; readonly camera: PlacedCamera }
+  | { readonly put: "channel"; readonly cameraId: CameraId; readonly channel: PlacedCamera["channels"][number] }
+  | {
+    readonly put: "stream"
+    readonly cameraId: CameraId
+    readonly channelId: ChannelId
+    readonly stream: NewStream
+  }
+  | { readonly remove: "channel" | "stream"; readonly cameraId: CameraId; readonly id: string }
+
 export class CameraBundleStore extends Context.Service<CameraBundleStore, {
   /** Another text after every change of what {@link rows} tells, but for what is only observed. */
   readonly mark: (slot: Slot) => Effect.Effect<string, DependencyUnavailable>
@@ -36,12 +48,16 @@ export class CameraBundleStore extends Context.Service<CameraBundleStore, {
     writer: Writer,
     cameras: ReadonlyArray<PlacedCamera>,
   ) => Effect.Effect<ReadonlySet<CameraId>, StaleEpoch | DependencyUnavailable>
+  /** When each camera, channel and stream of the slot last changed, by id. */
+  readonly changedMs: (slot: Slot) => Effect.Effect<ReadonlyMap<string, EpochMs>, DependencyUnavailable>
+  /** Writes or deletes this one camera, channel or stream, and leaves all others as they are. */
+  readonly merge: (writer: Writer, change: CameraMerge) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** All of the slot; nothing may be recorded of them any more. */
   readonly remove: (slot: Slot) => Effect.Effect<void, DependencyUnavailable>
 }>()("nightjar/actors/CameraBundleStore") {
   static readonly layer = Layer.effect(
     CameraBundleStore,
-    Effect.map(SqlClient.SqlClient, (sql) => CameraBundleStore.of({ ...reading(sql), place: placing(sql) })),
+    Effect.map(SqlClient.SqlClient, (sql) => CameraBundleStore.of({ ...reading(sql), ...writing(sql) })),
   )
 }
 
@@ -63,12 +79,26 @@ const reading = (sql: SqlClient.SqlClient) => ({
         SELECT * FROM camera_stream WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${slot})
         ORDER BY channel_id, role`,
     })),
+  changedMs: (slot: Slot) =>
+    answered(Effect.map(
+      sql<{ readonly id: string; readonly at: Date }>`
+        WITH own AS (SELECT id, updated_at FROM camera WHERE slot = ${slot})
+        SELECT id, updated_at AS at FROM own
+        UNION ALL SELECT id, updated_at FROM camera_channel WHERE camera_id IN (SELECT id FROM own)
+        UNION ALL SELECT id, updated_at FROM camera_stream WHERE camera_id IN (SELECT id FROM own)`,
+      (rows): ReadonlyMap<string, EpochMs> => new Map(rows.map(({ at, id }) => [id, at.getTime()])),
+    )),
   remove: (slot: Slot) => answered(Effect.asVoid(sql`DELETE FROM camera WHERE slot = ${slot}`)),
 })
 
+interface OwnStreams {
+  readonly id: CameraId
+  readonly channels: ReadonlyArray<{ readonly id: ChannelId; readonly streams: ReadonlyArray<NewStream> }>
+}
+
 const json = (rows: ReadonlyArray<object>) => JSON.stringify(rows)
 
-const placing = (sql: SqlClient.SqlClient) => {
+const writing = (sql: SqlClient.SqlClient) => {
   const putCameras = (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
     sql<{ readonly id: CameraId }>`
       INSERT INTO camera (id, slot, home_node_id, name, description, driver, host, port, enabled, username, sealed_password, tags,
@@ -96,7 +126,7 @@ const placing = (sql: SqlClient.SqlClient) => {
         version = camera.version + 1
       WHERE camera.slot = excluded.slot
       RETURNING id`
-  const putChannels = (now: Date, cameras: ReadonlyArray<PlacedCamera>) =>
+  const putChannels = (now: Date, cameras: ReadonlyArray<Pick<PlacedCamera, "id" | "channels">>) =>
     sql`
       INSERT INTO camera_channel (id, camera_id, number, name, active, created_at, updated_at, version)
       SELECT h.id, h."cameraId", h.number, h.name, h.active, ${now}::timestamptz, ${now}::timestamptz, 1
@@ -112,7 +142,7 @@ const placing = (sql: SqlClient.SqlClient) => {
       ON CONFLICT (id) DO UPDATE SET number = excluded.number, name = excluded.name, active = excluded.active,
         updated_at = excluded.updated_at, version = camera_channel.version + 1
       WHERE camera_channel.camera_id = excluded.camera_id`
-  const putStreams = (now: Date, cameras: ReadonlyArray<PlacedCamera>) =>
+  const putStreams = (now: Date, cameras: ReadonlyArray<OwnStreams>) =>
     sql`
       INSERT INTO camera_stream (id, camera_id, channel_id, role, source_url, transport, enabled, on_demand, username,
         sealed_password, status, reason, created_at, updated_at, version)
@@ -149,18 +179,49 @@ const placing = (sql: SqlClient.SqlClient) => {
         WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${writer.slot}) AND enabled
           AND NOT id = ANY (${streams}::uuid[])`
     })
-  return (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
-    answered(fenced(
-      { slot: writer.slot, epoch: writer.epoch },
-      Effect.gen(function*() {
-        const now = new Date(writer.nowMs)
-        const placed = new Set((yield* putCameras(writer, cameras)).map(({ id }) => id))
-        const ours = cameras.filter(({ id }) => placed.has(id))
-        yield* putChannels(now, ours)
-        yield* putStreams(now, ours)
-        yield* switchOff(writer, ours)
-        yield* sql`UPDATE camera SET search_text = camera_search_text(id) WHERE slot = ${writer.slot}`
-        return placed
-      }),
-    )).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  const owned = <A, E, R>(writer: Writer, write: Effect.Effect<A, E, R>) =>
+    answered(fenced({ slot: writer.slot, epoch: writer.epoch }, write)).pipe(
+      Effect.provideService(SqlClient.SqlClient, sql),
+    )
+  const mergeOne = (writer: Writer, change: CameraMerge) => {
+    const now = new Date(writer.nowMs)
+    if ("remove" in change) {
+      return change.remove === "channel" ?
+        sql`DELETE FROM camera_channel WHERE id = ${change.id} AND camera_id = ${change.cameraId}` :
+        sql`DELETE FROM camera_stream WHERE id = ${change.id} AND camera_id = ${change.cameraId}`
+    }
+    if (change.put === "camera") return putCameras(writer, [change.camera])
+    const { cameraId: id } = change
+    return change.put === "channel" ?
+      putChannels(now, [{ id, channels: [change.channel] }]) :
+      putStreams(now, [{ id, channels: [{ id: change.channelId, streams: [change.stream] }] }])
+  }
+  return {
+    place: (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
+      owned(
+        writer,
+        Effect.gen(function*() {
+          const now = new Date(writer.nowMs)
+          const placed = new Set((yield* putCameras(writer, cameras)).map(({ id }) => id))
+          const ours = cameras.filter(({ id }) => placed.has(id))
+          yield* putChannels(now, ours)
+          yield* putStreams(now, ours)
+          yield* switchOff(writer, ours)
+          yield* sql`UPDATE camera SET search_text = camera_search_text(id) WHERE slot = ${writer.slot}`
+          return placed
+        }),
+      ),
+    merge: (writer: Writer, change: CameraMerge) =>
+      owned(
+        writer,
+        Effect.gen(function*() {
+          const id = "camera" in change ? change.camera.id : change.cameraId
+          yield* sql`SELECT FROM camera WHERE id = ${id} AND slot = ${writer.slot} FOR UPDATE`
+          yield* mergeOne(writer, change)
+          yield* sql`
+            UPDATE camera SET version = version + 1, search_text = camera_search_text(id)
+            WHERE id = ${id} AND slot = ${writer.slot}`
+        }),
+      ),
+  }
 }

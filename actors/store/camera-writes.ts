@@ -26,7 +26,8 @@ import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
 import { effectiveStatus, type Observation, type StreamRow, type Writer } from "./camera-rows.ts"
-import { fenced } from "./fence.ts"
+import { cameraThings } from "./camera-things.ts"
+import { fenced, journaled } from "./fence.ts"
 
 /** Rows of the record slice hold on to the stream they record by this constraint. */
 const recordingConstraint = "recording_source"
@@ -156,8 +157,12 @@ const unlessRecorded = <A, R>(id: string, write: Effect.Effect<A, SqlError.SqlEr
     (error) => Effect.fail(violates(error, recordingConstraint) ? new StillRecorded({ id }) : error),
   )
 
+/** Which camera a write may change, as it is named. */
+type Place = { readonly cameraId: CameraId } | { readonly channelId: ChannelId } | { readonly streamId: StreamId }
+
 type Owned = <A, E>(
   writer: Writer,
+  place: Place,
   write: Effect.Effect<A, E | SqlError.SqlError, SqlClient.SqlClient>,
 ) => Effect.Effect<A, Exclude<E, SqlError.SqlError> | StaleEpoch | DependencyUnavailable>
 
@@ -165,6 +170,7 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   insert: (writer: Writer, camera: NewCamera) =>
     owned(
       writer,
+      { cameraId: camera.id },
       Effect.gen(function*() {
         const now = new Date(writer.nowMs)
         // One that is recreated from its footage is as old as it was.
@@ -190,6 +196,7 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   update: (writer: Writer, id: CameraId, change: CameraChange, ifMatch: number | null) =>
     owned(
       writer,
+      { cameraId: id },
       Effect.gen(function*() {
         yield* matching(ifMatch, yield* parts.lockCamera(writer, id))
         yield* sql`
@@ -207,6 +214,7 @@ const ofCameras = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   remove: (writer: Writer, id: CameraId, ifMatch: number | null) =>
     owned(
       writer,
+      { cameraId: id },
       Effect.andThen(
         Effect.flatMap(parts.lockCamera(writer, id), (version) => matching(ifMatch, version)),
         Effect.asVoid(unlessRecorded(id, sql`DELETE FROM camera WHERE id = ${id}`)),
@@ -234,6 +242,7 @@ const ofChannels = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statement
   addChannel: (writer: Writer, id: CameraId, channel: NewChannel) =>
     owned(
       writer,
+      { cameraId: id },
       Effect.gen(function*() {
         yield* parts.lockCamera(writer, id)
         const rows = yield* sql<{ readonly number: number }>`
@@ -251,6 +260,7 @@ const ofChannels = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statement
   ) =>
     owned(
       writer,
+      { channelId: id },
       Effect.gen(function*() {
         const { cameraId, version } = yield* parts.lockChannel(writer, id)
         yield* matching(ifMatch, version)
@@ -264,6 +274,7 @@ const ofChannels = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statement
   removeChannel: (writer: Writer, id: ChannelId, ifMatch: number | null) =>
     owned(
       writer,
+      { channelId: id },
       Effect.gen(function*() {
         const { cameraId, version } = yield* parts.lockChannel(writer, id)
         yield* matching(ifMatch, version)
@@ -277,6 +288,7 @@ const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   addStream: (writer: Writer, id: ChannelId, stream: NewStream) =>
     owned(
       writer,
+      { channelId: id },
       Effect.gen(function*() {
         const { cameraId } = yield* parts.lockChannel(writer, id)
         const same = yield* sql`SELECT 1 FROM camera_stream WHERE channel_id = ${id} AND role = ${stream.role}`
@@ -289,6 +301,7 @@ const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   updateStream: (writer: Writer, id: StreamId, change: StreamChange, ifMatch: number | null) =>
     owned(
       writer,
+      { streamId: id },
       Effect.gen(function*() {
         const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
         yield* matching(ifMatch, version)
@@ -311,6 +324,7 @@ const ofStreams = (sql: SqlClient.SqlClient, parts: ReturnType<typeof statements
   removeStream: (writer: Writer, id: StreamId, ifMatch: number | null) =>
     owned(
       writer,
+      { streamId: id },
       Effect.gen(function*() {
         const { cameraId, channelId, version } = yield* parts.lockStream(writer, id)
         yield* matching(ifMatch, version)
@@ -356,10 +370,24 @@ const observing =
 
 export const cameraWrites = (sql: SqlClient.SqlClient) => {
   const parts = statements(sql)
-  const owned: Owned = (writer, write) =>
-    answered(fenced({ slot: writer.slot, epoch: writer.epoch }, write)).pipe(
+  const cameraOf = (place: Place) =>
+    "cameraId" in place ?
+      Effect.succeed(place.cameraId) :
+      Effect.map(
+        sql<{ readonly id: CameraId }>`
+          SELECT camera_id AS id FROM ${
+          "channelId" in place ?
+            sql`camera_channel WHERE id = ${place.channelId}` :
+            sql`camera_stream WHERE id = ${place.streamId}`
+        }`,
+        ([row]) => row?.id ?? null,
+      )
+  const owned: Owned = (writer, place, write) => {
+    const look = Effect.map(cameraOf(place), (id) => id === null ? Effect.succeed([]) : cameraThings(sql, id))
+    return answered(fenced({ slot: writer.slot, epoch: writer.epoch }, journaled(writer, look, write))).pipe(
       Effect.provideService(SqlClient.SqlClient, sql),
     ) as never
+  }
   return {
     ...ofCameras(sql, parts, owned),
     ...ofChannels(sql, parts, owned),

@@ -16,7 +16,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { answered } from "./answer.ts"
 import { fenced } from "./fence.ts"
-import { recordingOf, type RecordingRow } from "./record-rows.ts"
+import { configurationOf, type RecordingRow } from "./record-rows.ts"
 import type { Writer } from "./record.ts"
 
 export class RecordBundleStore extends Context.Service<RecordBundleStore, {
@@ -26,6 +26,13 @@ export class RecordBundleStore extends Context.Service<RecordBundleStore, {
     writer: Writer,
     recordings: ReadonlyArray<NewRecording>,
     keptFromMs: EpochMs,
+  ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
+  /** When each recording of the slot last changed. */
+  readonly changedMs: (slot: Slot) => Effect.Effect<ReadonlyMap<string, EpochMs>, DependencyUnavailable>
+  /** Writes these, and leaves the others as they are; of new ones nothing is expected from before `writer.nowMs`. */
+  readonly merge: (
+    writer: Writer,
+    recordings: ReadonlyArray<NewRecording>,
   ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** Adds to the ledger what is missing between two serving nodes; the same gap again changes nothing. */
   readonly addGaps: (
@@ -59,26 +66,16 @@ const reading = (sql: SqlClient.SqlClient) => ({
     answered(
       Effect.map(
         sql<RecordingRow>`SELECT * FROM recording WHERE slot = ${slot} AND deleted_at IS NULL ORDER BY id`,
-        (rows) =>
-          rows.map((row): NewRecording => {
-            const { recording } = recordingOf(row)
-            return {
-              id: recording.id,
-              recordingToken: recording.recordingToken,
-              cameraId: recording.cameraId,
-              channelId: recording.channelId,
-              role: recording.role,
-              mode: recording.mode,
-              enabled: recording.enabled,
-              retentionDays: recording.retentionDays,
-              maxBytes: recording.maxBytes,
-              preEventSeconds: recording.preEventSeconds,
-              postEventSeconds: recording.postEventSeconds,
-              schedule: recording.schedule,
-            }
-          }),
+        (rows) => rows.map(configurationOf),
       ),
     ),
+  changedMs: (slot: Slot) =>
+    answered(Effect.map(
+      sql<
+        { readonly id: string; readonly at: Date }
+      >`SELECT id, updated_at AS at FROM recording WHERE slot = ${slot}`,
+      (rows): ReadonlyMap<string, EpochMs> => new Map(rows.map(({ at, id }) => [id, at.getTime()])),
+    )),
   rates: (slot: Slot, sinceMs: EpochMs) =>
     answered(Effect.map(
       sql<{ readonly streamId: StreamId; readonly bytes: string; readonly ms: string }>`
@@ -90,53 +87,64 @@ const reading = (sql: SqlClient.SqlClient) => ({
     )),
 })
 
-const writing = (sql: SqlClient.SqlClient) => ({
-  place: (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: EpochMs) =>
-    answered(fenced(
-      { slot: writer.slot, epoch: writer.epoch },
-      Effect.gen(function*() {
-        const now = new Date(writer.nowMs)
-        const rows = recordings.map((one) => ({ ...one, createdAt: new Date(uuid7Time(one.id)).toISOString() }))
-        yield* sql`
-          INSERT INTO recording (id, token, slot, camera_id, channel_id, role, mode, enabled, state, reason, retention_days,
-            max_bytes, pre_event_seconds, post_event_seconds, schedule, kept_from, created_at, updated_at, version)
-          SELECT r.id, r."recordingToken", ${writer.slot}::text, r."cameraId", r."channelId", r.role, r.mode, r.enabled, 'waiting', '',
-            r."retentionDays", r."maxBytes", r."preEventSeconds", r."postEventSeconds", r.schedule,
-            ${new Date(keptFromMs)}::timestamptz, r."createdAt", ${now}::timestamptz, 1
-          FROM jsonb_to_recordset(${
-          JSON.stringify(rows)
-        }::text::jsonb) AS r (id uuid, "recordingToken" uuid, "cameraId" uuid,
-            "channelId" uuid, role text, mode text, enabled boolean, "retentionDays" integer, "maxBytes" bigint,
-            "preEventSeconds" integer, "postEventSeconds" integer, schedule jsonb, "createdAt" timestamptz)
-          ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, enabled = excluded.enabled,
-            retention_days = excluded.retention_days, max_bytes = excluded.max_bytes, schedule = excluded.schedule,
-            pre_event_seconds = excluded.pre_event_seconds, post_event_seconds = excluded.post_event_seconds,
-            updated_at = excluded.updated_at, version = recording.version + 1
-          WHERE recording.slot = excluded.slot AND recording.deleted_at IS NULL`
-        yield* sql`
-          UPDATE recording SET enabled = false, version = version + 1
-          WHERE slot = ${writer.slot} AND enabled AND NOT id = ANY (${recordings.map(({ id }) => id)}::uuid[])`
-      }),
-    )).pipe(Effect.provideService(SqlClient.SqlClient, sql)),
-  addGaps: (nodeId: NodeId, epoch: number, gaps: ReadonlyArray<LedgerGap>) =>
-    gaps.length === 0 ? Effect.void : answered(Effect.asVoid(sql`
-      INSERT INTO recording_gap (id, recording_id, node_id, epoch, start_at, end_at, cause, detail)
-      SELECT g.id, g."recordingId", ${nodeId}::text::uuid, ${epoch}::bigint, g."startAt", g."endAt", g.cause, g.detail
+const writing = (sql: SqlClient.SqlClient) => {
+  const put = (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: EpochMs) => {
+    const now = new Date(writer.nowMs)
+    const rows = recordings.map((one) => ({ ...one, createdAt: new Date(uuid7Time(one.id)).toISOString() }))
+    return sql`
+      INSERT INTO recording (id, token, slot, camera_id, channel_id, role, mode, enabled, state, reason, retention_days,
+        max_bytes, pre_event_seconds, post_event_seconds, schedule, kept_from, created_at, updated_at, version)
+      SELECT r.id, r."recordingToken", ${writer.slot}::text, r."cameraId", r."channelId", r.role, r.mode, r.enabled, 'waiting', '',
+        r."retentionDays", r."maxBytes", r."preEventSeconds", r."postEventSeconds", r.schedule,
+        ${new Date(keptFromMs)}::timestamptz, r."createdAt", ${now}::timestamptz, 1
       FROM jsonb_to_recordset(${
-      JSON.stringify(gaps.map((gap) => ({
-        ...gap,
-        startAt: new Date(gap.startMs).toISOString(),
-        endAt: gap.endMs === null ? null : new Date(gap.endMs).toISOString(),
-      })))
-    }::text::jsonb)
-        AS g (id text, "recordingId" uuid, "startAt" timestamptz, "endAt" timestamptz, cause text, detail text)
-      JOIN recording r ON r.id = g."recordingId"
-      ON CONFLICT (id) DO NOTHING`)),
-  remove: (slot: Slot) =>
-    answered(
-      Effect.map(sql<{ readonly id: RecordingId }>`DELETE FROM recording WHERE slot = ${slot} RETURNING id`, (rows) =>
-        rows.map(({ id }) =>
-          id
-        )),
-    ),
-})
+      JSON.stringify(rows)
+    }::text::jsonb) AS r (id uuid, "recordingToken" uuid, "cameraId" uuid,
+        "channelId" uuid, role text, mode text, enabled boolean, "retentionDays" integer, "maxBytes" bigint,
+        "preEventSeconds" integer, "postEventSeconds" integer, schedule jsonb, "createdAt" timestamptz)
+      ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, enabled = excluded.enabled,
+        retention_days = excluded.retention_days, max_bytes = excluded.max_bytes, schedule = excluded.schedule,
+        pre_event_seconds = excluded.pre_event_seconds, post_event_seconds = excluded.post_event_seconds,
+        updated_at = excluded.updated_at, version = recording.version + 1
+      WHERE recording.slot = excluded.slot AND recording.deleted_at IS NULL`
+  }
+  const owned = <A, E, R>(writer: Writer, write: Effect.Effect<A, E, R>) =>
+    answered(fenced({ slot: writer.slot, epoch: writer.epoch }, write)).pipe(
+      Effect.provideService(SqlClient.SqlClient, sql),
+    )
+  return {
+    place: (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: EpochMs) =>
+      owned(
+        writer,
+        Effect.gen(function*() {
+          yield* put(writer, recordings, keptFromMs)
+          yield* sql`
+            UPDATE recording SET enabled = false, version = version + 1
+            WHERE slot = ${writer.slot} AND enabled AND NOT id = ANY (${recordings.map(({ id }) => id)}::uuid[])`
+        }),
+      ),
+    merge: (writer: Writer, recordings: ReadonlyArray<NewRecording>) =>
+      owned(writer, Effect.asVoid(put(writer, recordings, writer.nowMs))),
+    addGaps: (nodeId: NodeId, epoch: number, gaps: ReadonlyArray<LedgerGap>) =>
+      gaps.length === 0 ? Effect.void : answered(Effect.asVoid(sql`
+        INSERT INTO recording_gap (id, recording_id, node_id, epoch, start_at, end_at, cause, detail)
+        SELECT g.id, g."recordingId", ${nodeId}::text::uuid, ${epoch}::bigint, g."startAt", g."endAt", g.cause, g.detail
+        FROM jsonb_to_recordset(${
+        JSON.stringify(gaps.map((gap) => ({
+          ...gap,
+          startAt: new Date(gap.startMs).toISOString(),
+          endAt: gap.endMs === null ? null : new Date(gap.endMs).toISOString(),
+        })))
+      }::text::jsonb)
+          AS g (id text, "recordingId" uuid, "startAt" timestamptz, "endAt" timestamptz, cause text, detail text)
+        JOIN recording r ON r.id = g."recordingId"
+        ON CONFLICT (id) DO NOTHING`)),
+    remove: (slot: Slot) =>
+      answered(
+        Effect.map(sql<{ readonly id: RecordingId }>`DELETE FROM recording WHERE slot = ${slot} RETURNING id`, (rows) =>
+          rows.map(({ id }) =>
+            id
+          )),
+      ),
+  }
+}

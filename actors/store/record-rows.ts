@@ -2,7 +2,7 @@
 import type { CameraId, ChannelId, EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
 import { type EventEnvelope, severityOf } from "#schema/event.ts"
 import type { Slot } from "#schema/ownership.ts"
-import type { Recording, RecordingSettings } from "#schema/record-config.ts"
+import type { NewRecording, Recording, RecordingSettings } from "#schema/record-config.ts"
 import type { GapCause, LedgerGap, RecordingMode, RecordingState, SegmentFile, StreamRole } from "#schema/record.ts"
 
 export interface RecordingRow {
@@ -58,6 +58,25 @@ export const recordingOf = (row: RecordingRow): StoredRecording => ({
   slot: row.slot,
   keptFromMs: row.kept_from?.getTime() ?? null,
 })
+
+/** What people set of it, and what it is. */
+export const configurationOf = (row: RecordingRow): NewRecording => {
+  const { recording } = recordingOf(row)
+  return {
+    id: recording.id,
+    recordingToken: recording.recordingToken,
+    cameraId: recording.cameraId,
+    channelId: recording.channelId,
+    role: recording.role,
+    mode: recording.mode,
+    enabled: recording.enabled,
+    retentionDays: recording.retentionDays,
+    maxBytes: recording.maxBytes,
+    preEventSeconds: recording.preEventSeconds,
+    postEventSeconds: recording.postEventSeconds,
+    schedule: recording.schedule,
+  }
+}
 
 export interface SegmentRow {
   readonly id: string

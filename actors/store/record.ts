@@ -8,6 +8,7 @@
  */
 import type { CameraId, EpochMs, Interval, NodeId, RecordingId, RecordingToken } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
+import { recordingThings } from "#schema/federation-journal.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
 import type { Reach } from "#schema/permission.ts"
 import { type DependencyUnavailable, VersionConflict } from "#schema/problem.ts"
@@ -27,8 +28,9 @@ import { uuid7Time } from "#schema/uuid.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { answered, violates } from "./answer.ts"
-import { fenced } from "./fence.ts"
+import { fenced, journaled } from "./fence.ts"
 import {
+  configurationOf,
   eventOf,
   type EventRow,
   recordingOf,
@@ -226,10 +228,21 @@ const reading = (sql: SqlClient.SqlClient) => ({
 })
 
 const writing = (sql: SqlClient.SqlClient) => {
-  const owned = <A, E>(writer: Writer, write: Effect.Effect<A, E | SqlError.SqlError, SqlClient.SqlClient>) =>
-    answered(fenced({ slot: writer.slot, epoch: writer.epoch }, write)).pipe(
-      Effect.provideService(SqlClient.SqlClient, sql),
-    ) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | StaleEpoch | DependencyUnavailable>
+  const things = (id: RecordingId) =>
+    Effect.map(
+      sql<RecordingRow>`SELECT * FROM recording WHERE id = ${id} AND deleted_at IS NULL`,
+      (rows) => recordingThings(rows.map(configurationOf)),
+    )
+  const owned = <A, E>(
+    writer: Writer,
+    id: RecordingId,
+    write: Effect.Effect<A, E | SqlError.SqlError, SqlClient.SqlClient>,
+  ) =>
+    answered(fenced({ slot: writer.slot, epoch: writer.epoch }, journaled(writer, Effect.succeed(things(id)), write)))
+      .pipe(Effect.provideService(SqlClient.SqlClient, sql)) as Effect.Effect<
+        A,
+        Exclude<E, SqlError.SqlError> | StaleEpoch | DependencyUnavailable
+      >
   const locked = (writer: Writer, id: RecordingId, ifMatch: number | null) =>
     Effect.gen(function*() {
       const [row] = yield* sql<{ readonly version: number; readonly camera_id: CameraId }>`
@@ -245,6 +258,7 @@ const writing = (sql: SqlClient.SqlClient) => {
     insert: (writer: Writer, made: NewRecording) =>
       owned(
         writer,
+        made.id,
         sql`
         INSERT INTO recording (id, token, slot, camera_id, channel_id, role, mode, enabled, state, reason, retention_days,
           max_bytes, pre_event_seconds, post_event_seconds, schedule, created_at, updated_at, version)
@@ -267,6 +281,7 @@ const writing = (sql: SqlClient.SqlClient) => {
     update: (writer: Writer, id: RecordingId, change: RecordingChange, ifMatch: number | null) =>
       owned(
         writer,
+        id,
         Effect.gen(function*() {
           yield* locked(writer, id, ifMatch)
           yield* sql`
@@ -281,6 +296,7 @@ const writing = (sql: SqlClient.SqlClient) => {
     toggle: (writer: Writer, id: RecordingId, enabled: boolean | null, ifMatch: number | null) =>
       owned(
         writer,
+        id,
         Effect.gen(function*() {
           yield* locked(writer, id, ifMatch)
           if (enabled === null) yield* sql`UPDATE recording SET enabled = NOT enabled WHERE id = ${id}`
@@ -291,6 +307,7 @@ const writing = (sql: SqlClient.SqlClient) => {
     markDeleted: (writer: Writer, id: RecordingId, ifMatch: number | null) =>
       owned(
         writer,
+        id,
         Effect.gen(function*() {
           const cameraId = yield* locked(writer, id, ifMatch)
           yield* sql`UPDATE recording SET deleted_at = ${new Date(writer.nowMs)}, channel_id = NULL WHERE id = ${id}`

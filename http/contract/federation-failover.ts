@@ -5,6 +5,7 @@
 import { NodeId, Page } from "#schema/common.ts"
 import {
   BundleAnswer,
+  ControlElsewhere,
   EffectiveFailoverSettings,
   EpochRefused,
   FailoverSettingsUpdate,
@@ -21,6 +22,15 @@ import {
   ReturnAnswer,
   ReturnRequest,
 } from "#schema/federation-failover.ts"
+import {
+  ConfigurationConflict,
+  ConflictId,
+  ConflictImpossible,
+  ConflictNotFound,
+  ConflictSide,
+  JournalAnswer,
+  JournalRequest,
+} from "#schema/federation-journal.ts"
 import { RerouteStatus } from "#schema/federation-protection.ts"
 import { Heartbeat, NodeNotFound } from "#schema/federation.ts"
 import { InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
@@ -140,6 +150,26 @@ const rest = [
       "Newest first. `gapMs` is from the last sign of the home node to the first key frame stored here.",
     ),
   ),
+  HttpApiEndpoint.get("configurationConflicts", `${base}/conflicts`, {
+    query: pageQuery,
+    success: Page(ConfigurationConflict),
+    error: problems(InvalidCursor),
+  }).annotateMerge(reads).annotateMerge(extension).annotateMerge(
+    doc(
+      "List conflicts of configuration",
+      "Fields of this node's cameras and recordings that were changed here and, while another node served them, there, to different " +
+        "values. The later change is in force until somebody decides. Passwords are not told.",
+    ),
+  ),
+  HttpApiEndpoint.post("resolveConflict", `${base}/conflicts/:id/resolve`, {
+    params: { id: ConflictId },
+    headers,
+    payload: Schema.Struct({ side: ConflictSide }),
+    success: ConfigurationConflict,
+    error: problems(ConflictNotFound, ConflictImpossible, ControlElsewhere),
+  }).annotateMerge(writes).annotateMerge(extension).annotateMerge(
+    doc("Decide a conflict of configuration", "That side's value is in force, and the conflict is gone."),
+  ),
   HttpApiEndpoint.get("guardian", `${base}/guardian`, { success: Page(Guardian) })
     .annotateMerge(access("federation:read", { orPeer: true })).annotateMerge(
       doc(
@@ -178,6 +208,17 @@ const ofPeers = [
     success: RerouteStatus,
   }).annotateMerge(peers).annotateMerge(
     doc("Failover takeover status probe", "Who serves that home node, as this node knows."),
+  ),
+  HttpApiEndpoint.post("failoverJournal", `${base}/journal`, {
+    payload: JournalRequest,
+    success: JournalAnswer,
+    error: problems(NodeNotFound),
+  }).annotateMerge(peers).annotateMerge(extension).annotateMerge(
+    doc(
+      "Take the changes that were made here",
+      "A home node fetches what was changed of its cameras while they were served here, signed (JWS) and encrypted to it (JWE), and says " +
+        "which of them it has.",
+    ),
   ),
   HttpApiEndpoint.post("comeBack", `${base}/return`, {
     payload: ReturnRequest,

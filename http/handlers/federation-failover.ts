@@ -1,5 +1,6 @@
 /** Handlers of the failover group: from the contract to {@link Failovers}, and nothing else. */
 import { Failovers } from "#actors/protocol/federation-failover.ts"
+import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { currentPeer, CurrentPrincipal } from "../contract/access.ts"
@@ -14,7 +15,7 @@ export const FederationFailoverHandlers = HttpApiBuilder.group(
   nightjar.add(FederationFailoverGroup),
   "federationFailover",
   Effect.fnUntraced(function*(handlers) {
-    const failovers = yield* Failovers
+    const [failovers, journals] = yield* Effect.all([Failovers, FailoverJournals])
     const asking = Effect.map(currentPeer, ({ nodeId }) => nodeId)
     return handlers
       .handle("failoverSettings", () => Effect.map(failovers.settings(), withVersion))
@@ -48,6 +49,16 @@ export const FederationFailoverHandlers = HttpApiBuilder.group(
       .handle("snapshot", ({ params }) => failovers.snapshot(params.id))
       .handle("drill", ({ params }) => failovers.takeover(params.id, { homeIsOff: false, drill: true }))
       .handle("reroutes", ({ query }) => failovers.reroutes(pageRequest(query)))
+      .handle("configurationConflicts", ({ query }) => journals.conflicts(pageRequest(query)))
+      .handle(
+        "resolveConflict",
+        Effect.fnUntraced(function*({ params, payload }) {
+          const decided = yield* journals.resolve(params.id, payload.side)
+          const { cameraId, field, kind, thingId } = decided
+          yield* auditDetail({ side: payload.side, camera: cameraId, [kind]: thingId, field })
+          return decided
+        }),
+      )
       .handle(
         "guardian",
         Effect.fnUntraced(function*() {
@@ -69,6 +80,12 @@ export const FederationFailoverHandlers = HttpApiBuilder.group(
         "rerouteStatus",
         Effect.fnUntraced(function*({ query }) {
           return yield* failovers.rerouteStatus(yield* asking, query.homeNodeId)
+        }),
+      )
+      .handle(
+        "failoverJournal",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* journals.give(yield* asking, payload.acknowledged)
         }),
       )
       .handle(

@@ -13,6 +13,7 @@ import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { ManagementAccess } from "#actors/protocol/auth-network.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { Acting, actingHeader } from "#schema/acting.ts"
 import { isLoopback } from "#schema/auth-network.ts"
 import { PasswordChangeRequired } from "#schema/auth-security.ts"
 import type { NodeId } from "#schema/common.ts"
@@ -20,10 +21,11 @@ import { anonymous, decide, type Permission, permissionDefinitions, type Princip
 import { Forbidden, Unauthenticated } from "#schema/problem.ts"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
+import { RpcClient } from "effect/rpc"
 import { Access, type AccessAnnotation, AccessControl, CurrentPrincipal } from "../contract/access.ts"
 import { Audited, marksOf } from "../contract/conventions.ts"
 import { CurrentRequest } from "../contract/errors.ts"
-import { admitCall, beginCall, knowCaller, overlookCall } from "./http-audit.ts"
+import { actorOf, admitCall, beginCall, knowCaller, overlookCall } from "./http-audit.ts"
 import { makePathGuard } from "./http-resources.ts"
 
 /** A caller on this machine that no proxy speaks for. */
@@ -86,6 +88,15 @@ const makeAdmitPeer = Effect.map(
       return principal
     }),
 )
+
+/** Whoever keeps a history hears on whose behalf it is, entities on other nodes too. */
+const acting = <A, E, R>(handler: Effect.Effect<A, E, R>, principal: Principal): Effect.Effect<A, E, R> => {
+  const name = (principal.kind === "peer" ? principal.onBehalfOf : null) ?? actorOf(principal).name ?? ""
+  return handler.pipe(
+    Effect.provideService(Acting, name),
+    RpcClient.withHeaders({ [actingHeader]: encodeURIComponent(name) }),
+  )
+}
 
 export const AccessControlLive = Layer.effect(
   AccessControl,
@@ -165,7 +176,7 @@ export const AccessControlLive = Layer.effect(
         }
         const principal = yield* admit(credential, access)
         if (info !== null) yield* admitCall(trail, info)
-        const admitted = Effect.provideService(handler, CurrentPrincipal, principal)
+        const admitted = Effect.provideService(acting(handler, principal), CurrentPrincipal, principal)
         const open = principal.kind === "peer" && marksOf(annotations).streams === true
         return yield* open ? Effect.raceFirst(admitted, untilUnpaired(principal.nodeId)) : admitted
       }),
