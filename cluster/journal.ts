@@ -1,6 +1,6 @@
 /**
  * How changes that were made on a guardian come into the home node's configuration: a three-way merge, field by field, as a pure function.
- * The base is what a thing was when the guardian took it over, as its first change tells.
+ * Each change tells its base: what the field was before. One after the other, so that a journal read in pieces is merged as if read whole.
  *
  * Invariants
  * 1. What was changed on one side only is as that side has it. What was changed on both to different values is a conflict; none is lost.
@@ -9,6 +9,7 @@
  * 4. A camera or a recording never goes: footage hangs on it. A person decides.
  */
 import {
+  asFields,
   type ConflictSide,
   type Fields,
   fits,
@@ -54,34 +55,23 @@ export interface Merged {
 interface Change {
   readonly value: Schema.Json
   readonly by: string
+  /** By the home node's clock. */
   readonly atMs: number
 }
-/** All that happened to one thing. */
-interface Net extends Omit<Thing, "fields"> {
+/** What happened to one thing. */
+interface Step extends Omit<Thing, "fields"> {
   readonly base: Fields | null
   readonly there: ReadonlyMap<string, Change> | null
   readonly last: Omit<Change, "value">
 }
 
-const changesOf = ({ after, atMs, by }: JournalEntry, offsetMs: number): ReadonlyArray<readonly [string, Change]> =>
-  Object.entries(after ?? {}).map(([name, value]) => [name, { value, by, atMs: atMs - offsetMs }])
-
-/** Entries in their order, one after the other, as one change of each thing. */
-const netOf = (entries: ReadonlyArray<JournalEntry>, offsetMs: number): ReadonlyArray<Net> => {
-  const all = new Map<string, Net>()
-  for (const entry of entries) {
-    const { after, atMs, before, by, cameraId, channelId, id, kind } = entry
-    const known = all.get(thingKey(entry))
-    const last = { by, atMs: atMs - offsetMs }
-    const first = known === undefined ? before : known.base === null ? null : { ...before, ...known.base }
-    // What came and went between two looks is nothing.
-    if (first === null && after === null) all.delete(thingKey(entry))
-    else {
-      const there = after === null ? null : new Map([...(known?.there ?? []), ...changesOf(entry, offsetMs)])
-      all.set(thingKey(entry), { kind, id, cameraId, channelId, base: first, there, last })
-    }
-  }
-  return [...all.values()]
+const stepOf = (entry: JournalEntry, offsetMs: number): Step => {
+  const { after, before, by, cameraId, channelId, id, kind } = entry
+  const last = { by, atMs: entry.atMs - offsetMs }
+  const there = after === null ?
+    null :
+    new Map(Object.entries(after).map(([name, value]) => [name, { value, ...last }]))
+  return { kind, id, cameraId, channelId, base: before, there, last }
 }
 
 /** What has been decided so far, on top of what the home node has. */
@@ -93,18 +83,29 @@ interface Draft {
   readonly conflicts: Map<string, Conflict>
   readonly settled: Set<string>
   readonly open: ReadonlyMap<string, Conflict>
+  /** Fields that both sides changed alike: what follows there is still told from before both. */
+  readonly alike: Map<string, Conflict>
   applied: number
+}
+
+const openOf = (draft: Draft, key: string): Conflict | undefined =>
+  draft.conflicts.get(key) ?? draft.alike.get(key) ?? (draft.settled.has(key) ? undefined : draft.open.get(key))
+const disagree = (draft: Draft, conflict: Conflict): void => {
+  draft.conflicts.set(conflictKey(conflict), conflict)
+  draft.settled.delete(conflictKey(conflict))
+}
+const agree = (draft: Draft, key: string): void => {
+  draft.conflicts.delete(key)
+  draft.alike.delete(key)
+  if (draft.open.has(key)) draft.settled.add(key)
 }
 
 const valuesOf = (there: ReadonlyMap<string, Change>): Fields =>
   Object.fromEntries([...there].map(([name, { value }]) => [name, value]))
 
-const isFields = (value: Schema.Json | undefined): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const about = (draft: Draft, { base, cameraId, channelId, id, kind, last, there }: Net): void => {
+const about = (draft: Draft, { base, cameraId, channelId, id, kind, last, there }: Step): void => {
   const here = draft.things.get(thingKey({ kind, id }))
-  const before = draft.open.get(conflictKey({ kind, id, field: wholeThing }))
+  const before = openOf(draft, conflictKey({ kind, id, field: wholeThing }))
   const conflict: Conflict = {
     kind,
     id,
@@ -113,13 +114,13 @@ const about = (draft: Draft, { base, cameraId, channelId, id, kind, last, there 
     field: wholeThing,
     base: before === undefined ? base : before.base,
     here: here?.fields ?? null,
-    there: there === null ? null : { ...isFields(before?.there) ? before.there : {}, ...valuesOf(there) },
+    there: there === null ? null : { ...asFields(before?.there), ...valuesOf(there) },
     thereBy: last.by,
     thereMs: last.atMs,
     hereMs: here?.changedMs ?? null,
     inForce: "here",
   }
-  draft.conflicts.set(conflictKey(conflict), conflict)
+  disagree(draft, conflict)
 }
 
 const put = (draft: Draft, thing: HomeThing, atMs: number): void => {
@@ -129,7 +130,7 @@ const put = (draft: Draft, thing: HomeThing, atMs: number): void => {
 }
 
 /** A thing that was added there has no place here. */
-const placeless = ({ things }: Draft, { cameraId, channelId, kind, there }: Net): boolean => {
+const placeless = ({ things }: Draft, { cameraId, channelId, kind, there }: Step): boolean => {
   const all = [...things.values()]
   const role = there?.get("role")?.value ?? null
   const stream = all.some((one) => one.kind === "stream" && one.channelId === channelId && one.fields["role"] === role)
@@ -143,7 +144,7 @@ const placeless = ({ things }: Draft, { cameraId, channelId, kind, there }: Net)
 }
 
 /** The next number of a channel, where the other node gave one that another channel has by now. */
-const numbered = ({ things }: Draft, { cameraId, kind }: Net, fields: Fields): Fields => {
+const numbered = ({ things }: Draft, { cameraId, kind }: Step, fields: Fields): Fields => {
   if (kind !== "channel") return fields
   const taken = [...things.values()].flatMap((one) =>
     one.kind === "channel" && one.cameraId === cameraId ? Number(one.fields["number"]) : []
@@ -151,40 +152,40 @@ const numbered = ({ things }: Draft, { cameraId, kind }: Net, fields: Fields): F
   return taken.includes(Number(fields["number"])) ? { ...fields, number: Math.max(...taken) + 1 } : fields
 }
 
-const add = (draft: Draft, net: Net, there: ReadonlyMap<string, Change>): void => {
+const add = (draft: Draft, step: Step, there: ReadonlyMap<string, Change>): void => {
   const fields = valuesOf(there)
-  const unfit = Object.entries(fields).some(([name, value]) => !fits(net.kind, name, value))
-  if (unfit || placeless(draft, net)) return about(draft, net)
-  const { cameraId, channelId, id, kind, last } = net
-  const made = { kind, id, cameraId, channelId, fields: numbered(draft, net, fields), changedMs: last.atMs }
+  const unfit = Object.entries(fields).some(([name, value]) => !fits(step.kind, name, value))
+  if (unfit || placeless(draft, step)) return about(draft, step)
+  const { cameraId, channelId, id, kind, last } = step
+  const made = { kind, id, cameraId, channelId, fields: numbered(draft, step, fields), changedMs: last.atMs }
   put(draft, made, last.atMs)
   draft.applied += Object.keys(fields).length
 }
 
-const remove = (draft: Draft, net: Net, here: HomeThing): void => {
-  const untouched = Object.entries(net.base ?? {}).every(([name, value]) => Equal.equals(here.fields[name], value))
+const remove = (draft: Draft, step: Step, here: HomeThing): void => {
+  const untouched = Object.entries(step.base ?? {}).every(([name, value]) => Equal.equals(here.fields[name], value))
   const hangs = [...draft.things.values()].some((one) =>
-    net.kind === "channel" ?
-      one.channelId === net.id :
-      one.kind === "recording" && one.channelId === net.channelId && one.fields["role"] === here.fields["role"]
+    step.kind === "channel" ?
+      one.channelId === step.id :
+      one.kind === "recording" && one.channelId === step.channelId && one.fields["role"] === here.fields["role"]
   )
-  const footage = net.kind === "camera" || net.kind === "recording"
-  if (footage || hangs || !untouched) return about(draft, net)
-  draft.things.delete(thingKey(net))
-  draft.put.delete(thingKey(net))
-  draft.removed.set(thingKey(net), here)
+  const footage = step.kind === "camera" || step.kind === "recording"
+  if (footage || hangs || !untouched) return about(draft, step)
+  draft.things.delete(thingKey(step))
+  draft.put.delete(thingKey(step))
+  draft.removed.set(thingKey(step), here)
   draft.applied += 1
 }
 
 /** One field of a thing that is on both sides. */
-const change = (draft: Draft, net: Net, field: string, to: Change): void => {
-  const { cameraId, channelId, id, kind } = net
-  const thing = draft.things.get(thingKey(net))!
-  const key = conflictKey({ ...net, field })
-  const open = draft.open.get(key)
+const change = (draft: Draft, step: Step, field: string, to: Change): void => {
+  const { cameraId, channelId, id, kind } = step
+  const thing = draft.things.get(thingKey(step))!
+  const key = conflictKey({ ...step, field })
+  const open = openOf(draft, key)
   const now = thing.fields[field] ?? null
   /** As it was before either side changed it, and as this node had it last by itself. */
-  const base = open === undefined ? net.base?.[field] ?? null : open.base
+  const base = open === undefined ? step.base?.[field] ?? null : open.base
   const here = open !== undefined && Equal.equals(now, open.there) ? open.here : now
   const set = (value: Schema.Json) => {
     if (Equal.equals(now, value)) return
@@ -193,15 +194,17 @@ const change = (draft: Draft, net: Net, field: string, to: Change): void => {
   }
   const fit = fits(kind, field, to.value)
   const [changedHere, changedThere] = [!Equal.equals(here, base), !Equal.equals(to.value, base)]
+  const hereMs = Equal.equals(here, now) ? thing.changedMs : open?.hereMs ?? 0
+  const inForce = fit && to.atMs >= hereMs ? "there" : "here"
+  const sides = { field, base, here, there: to.value, thereBy: to.by, thereMs: to.atMs, hereMs, inForce } as const
+  const found: Conflict = { kind, id, cameraId, channelId, ...sides }
   if (fit && (!changedHere || !changedThere || Equal.equals(here, to.value))) {
     set(changedThere ? to.value : here)
-    if (open !== undefined) draft.settled.add(key)
+    agree(draft, key)
+    if (changedHere && changedThere) draft.alike.set(key, found)
     return
   }
-  const inForce = fit && to.atMs >= thing.changedMs ? "there" : "here"
-  const found = { field, base, here, there: to.value, thereBy: to.by, thereMs: to.atMs }
-  const hereMs = Equal.equals(here, now) ? thing.changedMs : open?.hereMs ?? null
-  draft.conflicts.set(key, { kind, id, cameraId, channelId, ...found, hereMs, inForce })
+  disagree(draft, found)
   set(inForce === "there" ? to.value : here)
 }
 
@@ -222,19 +225,19 @@ export const mergeJournal = (
     conflicts: new Map(),
     settled: new Set(),
     open,
+    alike: new Map(),
     applied: 0,
   }
-  for (const net of netOf(entries, offsetMs)) {
-    const here = draft.things.get(thingKey(net))
-    if (net.there === null) {
-      if (here !== undefined) remove(draft, net, here)
-      else if (open.has(conflictKey({ ...net, field: wholeThing }))) {
-        draft.settled.add(conflictKey({ ...net, field: wholeThing }))
-      }
+  for (const entry of entries) {
+    const step = stepOf(entry, offsetMs)
+    const here = draft.things.get(thingKey(step))
+    if (step.there === null) {
+      if (here !== undefined) remove(draft, step, here)
+      else agree(draft, conflictKey({ ...step, field: wholeThing }))
     } else if (here !== undefined) {
-      for (const [field, to] of net.there) change(draft, net, field, to)
-    } else if (net.base === null) add(draft, net, net.there)
-    else about(draft, net)
+      for (const [field, to] of step.there) change(draft, step, field, to)
+    } else if (step.base === null) add(draft, step, step.there)
+    else about(draft, step)
   }
   return {
     put: [...draft.put].map(([key, changedMs]) => ({ ...draft.things.get(key)!, changedMs })),

@@ -25,6 +25,10 @@ export type ThingKind = typeof ThingKind.Type
 const Fields = Schema.Record(Schema.String, Schema.Json)
 export type Fields = typeof Fields.Type
 
+/** Fields of a thing as a whole; null where it is anything else. */
+export const asFields = (value: Schema.Json | undefined): Fields | null =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : null
+
 const thing = {
   kind: ThingKind,
   id: Schema.String,

@@ -105,6 +105,18 @@ const fill = Effect.gen(function*() {
   yield* sql`
     INSERT INTO camera_job_item (id, job_id, number, name, outcome, detail, camera_id, sealed_input)
     VALUES (${camera}, ${camera}, 0, 'n', 'waiting', '', ${camera}, ${yield* seal("camera_job_item", camera)})`
+  const entry = `camera/${camera}/${uuid()}`
+  yield* sql`
+    INSERT INTO federation_journal (id, home_node_id, epoch, at, made_by, kind, thing_id, camera_id, sealed_after)
+    VALUES (${entry}, ${node}, 1, ${now}, 'ann', 'camera', ${camera}, ${camera}, ${yield* seal(
+    "federation_journal",
+    entry,
+  )})`
+  yield* sql`
+    INSERT INTO federation_conflict (id, node_id, guardian_node_id, kind, thing_id, camera_id, field, base, here, there,
+      sealed_there, there_by, there_at, in_force)
+    VALUES (${camera}, ${node}, ${node}, 'camera', ${camera}, ${camera}, 'password', 'false', 'false', 'true',
+      ${yield* seal("federation_conflict", camera)}, 'ann', ${now}, 'there')`
   yield* sql`
     INSERT INTO license (id, sealed_key, high_water) VALUES (1, ${yield* seal("license", "1")}, ${now})
     ON CONFLICT (id) DO UPDATE SET sealed_key = excluded.sealed_key`

@@ -19,6 +19,7 @@ import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
+import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
 import { FederationNodes } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -193,6 +194,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(SecondFactors),
   unaskedService(MasterKeyRenewal),
   unaskedService(Failovers),
+  unaskedService(FailoverJournals),
   anywhere,
 )
 

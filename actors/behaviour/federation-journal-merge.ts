@@ -12,7 +12,7 @@ import { Events } from "#actors/protocol/event.ts"
 import { NodeLiveness } from "#actors/protocol/federation-node.ts"
 import type { Peer } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
-import { FailoverJournalStore } from "#actors/store/federation-journal.ts"
+import { type ConflictRow, FailoverJournalStore } from "#actors/store/federation-journal.ts"
 import { moving } from "#cluster/ask.ts"
 import { conflictKey, type HomeThing, type Merged, mergeJournal } from "#cluster/journal.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -79,9 +79,9 @@ export const makeMerging = (sealing: Sealing, name: string) =>
     }
 
     const openConflicts = Effect.gen(function*() {
-      const rows = []
+      const rows: Array<ConflictRow> = []
       for (let after: ConflictId | null = null;;) {
-        const page = yield* store.conflicts(nodeId, conflictPage, after)
+        const page: ReadonlyArray<ConflictRow> = yield* store.conflicts(nodeId, conflictPage, after)
         rows.push(...page)
         after = page.at(-1)?.conflictId ?? null
         if (page.length < conflictPage) break

@@ -9,6 +9,7 @@ import type { ConflictRow, JournalRow } from "#actors/store/federation-journal.t
 import { type Conflict } from "#cluster/journal.ts"
 import type { NodeId } from "#schema/common.ts"
 import {
+  asFields,
   type ConflictId,
   conflictSecret,
   type Fields,
@@ -21,9 +22,11 @@ import { Effect, Redacted, type Schema } from "effect"
 
 type Json = Schema.Json
 
-export const isFields = (value: Json): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-const holds = (value: Json): value is Fields => isFields(value) && "password" in value
+/** Fields of a thing as a whole, with a password among them. */
+const secretOf = (value: Json): Fields | null => {
+  const fields = asFields(value)
+  return fields !== null && "password" in fields ? fields : null
+}
 
 export const makeSealing = (vault: Vault["Service"]) => {
   const open = (context: string, sealed: string | null) =>
@@ -57,15 +60,16 @@ export const makeSealing = (vault: Vault["Service"]) => {
   /** One side of a conflict as it is kept: what may be read, and what is sealed. */
   const kept = Effect.fnUntraced(function*(context: string, field: string, value: Json) {
     if (field === "password") return { json: value !== null, sealed: yield* seal(context, value) }
-    if (field !== wholeThing || !holds(value)) return { json: value, sealed: null }
-    const { password } = value
-    return { json: { ...value, password: password !== null }, sealed: yield* seal(context, password) }
+    const fields = field === wholeThing ? secretOf(value) : null
+    if (fields === null) return { json: value, sealed: null }
+    const password = fields["password"] ?? null
+    return { json: { ...fields, password: password !== null }, sealed: yield* seal(context, password) }
   })
   const told = Effect.fnUntraced(
     function*(context: string, field: string, json: Json, sealed: string | null): Effect.fn.Return<Json> {
       if (field === "password") return yield* open(context, sealed)
-      if (field !== wholeThing || !holds(json)) return json
-      return { ...json, password: yield* open(context, sealed) }
+      const fields = field === wholeThing ? secretOf(json) : null
+      return fields === null ? json : { ...fields, password: yield* open(context, sealed) }
     },
   )
 

@@ -17,6 +17,7 @@ import { openDocument, sealDocument } from "#cluster/sealed-document.ts"
 import type { NodeId, PageRequest } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import {
+  asFields,
   type ConfigurationConflict,
   ConflictId,
   ConflictImpossible,
@@ -36,7 +37,7 @@ import { DependencyUnavailable } from "#schema/problem.ts"
 import { Vault } from "#schema/vault.ts"
 import { Clock, Effect, Equal, Layer, Schema, Semaphore } from "effect"
 import { makeMerging, type Merging } from "./federation-journal-merge.ts"
-import { isFields, makeSealing, type Sealing } from "./federation-journal-seal.ts"
+import { makeSealing, type Sealing } from "./federation-journal-seal.ts"
 
 const path = "/federation/api/v1/federation/failover/journal"
 const document = "nightjar-failover-journal"
@@ -125,8 +126,9 @@ const textOf = (thing: HomeThing | undefined, field: string): string => {
 /** What people may see of a value. */
 const shown = (field: string, value: Schema.Json): Schema.Json => {
   if (field === "password") return value === null ? null : true
-  if (!isFields(value)) return value
-  const { password: _password, ...rest } = value
+  const fields = asFields(value)
+  if (fields === null) return value
+  const { password: _password, ...rest } = fields
   return rest
 }
 
@@ -203,7 +205,7 @@ const deciding = (sealing: Sealing, merging: Merging) =>
         // Here it is as it is: a person who wants it otherwise changes it.
         if (side === "here" || (value === null) === (thing === undefined)) return Effect.succeed(nothing)
         if (value !== null && conflict.base !== null) return Effect.fail(gone)
-        const { conflicts, ...change } = wholly(home, conflict, isFields(value) ? value : null, nowMs)
+        const { conflicts, ...change } = wholly(home, conflict, asFields(value), nowMs)
         return conflicts.length > 0 ? Effect.fail(recorded) : Effect.succeed(change)
       }
       if (thing === undefined) return side === "here" ? Effect.succeed(nothing) : Effect.fail(gone)
