@@ -7,7 +7,6 @@ import { livenessLayer } from "#actors/behaviour/federation-node.ts"
 import { AuditTrail } from "#actors/protocol/auth-audit.ts"
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Events } from "#actors/protocol/event.ts"
-import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
@@ -70,7 +69,6 @@ const journalsOf = Effect.fnUntraced(
             ),
         }),
         Layer.succeed(Events, { publish: (event) => Effect.sync(() => void events.push(event)) }),
-        FailoverGate.layer,
         livenessLayer,
         FailoverJournalStore.layer,
       ]),

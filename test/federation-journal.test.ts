@@ -197,11 +197,11 @@ describe("the journal of a takeover", () => {
       const again = mergeJournal(once, [...first, ...second], openAfter(nothingOpen, whole), 0)
       assert.deepStrictEqual(plain(applied(once, again)), plain(once))
       const sides = (open: ReadonlyMap<string, Conflict>) =>
-      new Map([...open].map(([key, one]) => [key, [one.base, one.here, one.there, one.inForce, one.thereBy]]))
-    assert.deepStrictEqual(
-      sides(openAfter(openAfter(nothingOpen, whole), again)),
-      sides(openAfter(nothingOpen, whole)),
-    )
+        new Map([...open].map(([key, one]) => [key, [one.base, one.here, one.there, one.inForce, one.thereBy]]))
+      assert.deepStrictEqual(
+        sides(openAfter(openAfter(nothingOpen, whole), again)),
+        sides(openAfter(nothingOpen, whole)),
+      )
 
       // What both sides made alike is agreed once it was merged, and what follows is one change of one side.
       const [a, b, c] = [edited(base, left), edited(base, right), edited(base, last)].map(plain)

@@ -145,34 +145,38 @@ const makeTools = Effect.gen(function*() {
   }
 })
 
-const handlers = Effect.map(makeTools, ({ camera, change, channel, remove, start, store, stream }) =>
-  CameraActor.of(onBehalf({
-    Start: () => serve(handlerLimit, start),
-    Create: ({ payload: { camera: made } }) =>
-      change((by) => store.insert(by, made), Effect.catchTag(camera, "CameraNotFound", (gone) => Effect.die(gone))),
-    Update: ({ payload: { change: to, id, ifMatch } }) => change((by) => store.update(by, id, to, ifMatch), camera),
-    Delete: ({ payload: { id, ifMatch } }) => remove((by) => store.remove(by, id, ifMatch)),
-    AddChannel: ({ payload: { channel: made, id } }) =>
-      change(
-        (by) => store.addChannel(by, id, made),
-        Effect.catchTag(channel(made.id), "ChannelNotFound", () => Effect.fail(new CameraNotFound({ id }))),
-      ),
-    UpdateChannel: ({ payload: { active, channelId, ifMatch, name } }) =>
-      change((by) => store.updateChannel(by, channelId, { name, active }, ifMatch), channel(channelId)),
-    ToggleChannel: ({ payload: { active, channelId, ifMatch } }) =>
-      change((by) => store.updateChannel(by, channelId, { name: null, active }, ifMatch), channel(channelId)),
-    DeleteChannel: ({ payload: { channelId, ifMatch } }) => remove((by) => store.removeChannel(by, channelId, ifMatch)),
-    SetCapability: ({ payload: { by: user, change: to, channelId, id } }) =>
-      change((by) => store.setCapability(by, { cameraId: id, channelId }, to, user), Effect.void),
-    AddStream: ({ payload: { channelId, stream: made } }) =>
-      change(
-        (by) => store.addStream(by, channelId, made),
-        Effect.catchTag(stream(made.id), "StreamNotFound", () => Effect.fail(new ChannelNotFound({ id: channelId }))),
-      ),
-    UpdateStream: ({ payload: { change: to, ifMatch, streamId } }) =>
-      change((by) => store.updateStream(by, streamId, to, ifMatch), stream(streamId)),
-    DeleteStream: ({ payload: { ifMatch, streamId } }) => remove((by) => store.removeStream(by, streamId, ifMatch)),
-  })))
+const handlers = Effect.map(
+  makeTools,
+  ({ camera, change, channel, remove, start, store, stream }) =>
+    CameraActor.of(onBehalf({
+      Start: () => serve(handlerLimit, start),
+      Create: ({ payload: { camera: made } }) =>
+        change((by) => store.insert(by, made), Effect.catchTag(camera, "CameraNotFound", (gone) => Effect.die(gone))),
+      Update: ({ payload: { change: to, id, ifMatch } }) => change((by) => store.update(by, id, to, ifMatch), camera),
+      Delete: ({ payload: { id, ifMatch } }) => remove((by) => store.remove(by, id, ifMatch)),
+      AddChannel: ({ payload: { channel: made, id } }) =>
+        change(
+          (by) => store.addChannel(by, id, made),
+          Effect.catchTag(channel(made.id), "ChannelNotFound", () => Effect.fail(new CameraNotFound({ id }))),
+        ),
+      UpdateChannel: ({ payload: { active, channelId, ifMatch, name } }) =>
+        change((by) => store.updateChannel(by, channelId, { name, active }, ifMatch), channel(channelId)),
+      ToggleChannel: ({ payload: { active, channelId, ifMatch } }) =>
+        change((by) => store.updateChannel(by, channelId, { name: null, active }, ifMatch), channel(channelId)),
+      DeleteChannel: ({ payload: { channelId, ifMatch } }) =>
+        remove((by) => store.removeChannel(by, channelId, ifMatch)),
+      SetCapability: ({ payload: { by: user, change: to, channelId, id } }) =>
+        change((by) => store.setCapability(by, { cameraId: id, channelId }, to, user), Effect.void),
+      AddStream: ({ payload: { channelId, stream: made } }) =>
+        change(
+          (by) => store.addStream(by, channelId, made),
+          Effect.catchTag(stream(made.id), "StreamNotFound", () => Effect.fail(new ChannelNotFound({ id: channelId }))),
+        ),
+      UpdateStream: ({ payload: { change: to, ifMatch, streamId } }) =>
+        change((by) => store.updateStream(by, streamId, to, ifMatch), stream(streamId)),
+      DeleteStream: ({ payload: { ifMatch, streamId } }) => remove((by) => store.removeStream(by, streamId, ifMatch)),
+    })),
+)
 
 /** Stays once it is there; a defect of one message is told to its caller and harms no other. */
 export const layer = CameraActor.toLayer(handlers, { maxIdleTime: Duration.infinity, disableFatalDefects: true })

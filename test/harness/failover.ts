@@ -22,6 +22,20 @@ export interface FailoverProofOptions {
   readonly cameras: number
   /** `federation`: each node has a database of its own, and they are paired; `cluster`: both have one. */
   readonly form: "federation" | "cluster"
+  /** What happens besides, in the first run; figures of that run are not those of a takeover alone. */
+  readonly besides?: Besides
+}
+
+interface RunNodes {
+  readonly home: NodeProcess
+  readonly guard: NodeProcess
+  readonly protection: string
+}
+export interface Besides {
+  /** Instead of killing the home node plainly; answers when it was killed. */
+  readonly kill: (nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<number>
+  readonly takenOver: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
+  readonly home: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
 }
 
 const federation = "/federation/api/v1/federation"
@@ -168,9 +182,10 @@ const median = (numbers: ReadonlyArray<number>) =>
 
 const oneRun = async (
   report: Report,
-  nodes: { readonly home: NodeProcess; readonly guard: NodeProcess; readonly protection: string },
+  nodes: RunNodes,
   recorded: ReadonlyArray<Recorded>,
   run: number,
+  besides?: Besides,
 ): Promise<{ readonly told: number; readonly seen: number }> => {
   const { guard, home, protection } = nodes
   await untilState(guard, protection, "protected", "recordingBack")
@@ -180,7 +195,7 @@ const oneRun = async (
     (counts) => counts.every((count) => count > 25),
   )
   const before = new Set((await listed<RerouteTold>(guard, `${failover}/reroutes`)).map(({ id }) => id))
-  const killedMs = await home.kill()
+  const killedMs = await (besides === undefined ? home.kill() : besides.kill(nodes, recorded))
   const taken = await until(
     "a reroute with its gap",
     () => listed<RerouteTold>(guard, `${failover}/reroutes`),
@@ -196,6 +211,7 @@ const oneRun = async (
   )
   report.check(reroute.channels.length === recorded.length, `${reroute.channels.length} channels rerouted`)
 
+  await besides?.takenOver(report, nodes, recorded)
   await begin(home)
   await until(
     "the failback",
@@ -213,13 +229,14 @@ const oneRun = async (
     const lost = Array.from({ length: Math.max(0, lastHere - first) }, (_, n) => first + n).filter((n) => !after.has(n))
     report.check(lost.length === 0, `${lost.length} frames are on neither disk once the guardian records`)
   }
+  await besides?.home(report, nodes, recorded)
   return { told: reroute.gapMs ?? 0, seen }
 }
 
 /** `runs` times: the home node is killed, its guardian records, it comes back. */
 export const proveFailover = async (
   report: Report,
-  { cameras: count, form, runs }: FailoverProofOptions,
+  { besides, cameras: count, form, runs }: FailoverProofOptions,
 ): Promise<void> => {
   const folder = mkdtempSync(path.join(tmpdir(), "nightjar-failover-"))
   const cameras = await startCameras(count)
@@ -248,7 +265,7 @@ export const proveFailover = async (
     )
     const gaps: Array<{ readonly told: number; readonly seen: number }> = []
     for (let run = 1; run <= runs; run++) {
-      gaps.push(await oneRun(report, { home, guard, protection: id }, recorded, run))
+      gaps.push(await oneRun(report, { home, guard, protection: id }, recorded, run, run === 1 ? besides : undefined))
     }
     const seen = gaps.map((gap) => gap.seen)
     const worst = Math.max(...seen)
