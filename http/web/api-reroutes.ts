@@ -7,6 +7,7 @@ import type {
   ProtectionCreate,
   ProtectionView,
 } from "#schema/federation-failover.ts"
+import type { ConfigurationConflict, ConflictSide } from "#schema/federation-journal.ts"
 import type { RecordBackJob } from "#schema/federation-recordback.ts"
 import { call } from "./api.ts"
 
@@ -21,6 +22,12 @@ export const listReroutes = async () => (await call((api) => api.federationFailo
 /** The newest fifty. */
 export const listRecordBacks = async () =>
   (await call((api) => api.federationRecordback.listJobs({ query: newest }))).items
+
+/** The oldest fifty: who decides them sees the next. */
+export const listConflicts = async () =>
+  (await call((api) => api.federationFailover.configurationConflicts({ query: newest }))).items
+export const resolveConflict = ({ id }: ConfigurationConflict, side: ConflictSide) =>
+  call((api) => api.federationFailover.resolveConflict({ params: { id }, headers: {}, payload: { side } }))
 
 export const protect = (payload: ProtectionCreate) =>
   call((api) => api.federationFailover.protect({ headers: {}, payload }))

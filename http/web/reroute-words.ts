@@ -65,6 +65,34 @@ export const classWords: Readonly<Record<ProtectionClass, readonly [name: string
   liveOnly: ["live only", "Live pictures when it fails, no recording."],
 }
 
+/** Fields of cameras, channels, streams and recordings as people know them. */
+const fieldWords: Readonly<Record<string, string>> = {
+  name: "Name",
+  description: "Description",
+  host: "Address",
+  port: "Port",
+  enabled: "Switched on",
+  active: "Switched on",
+  username: "User name",
+  password: "Password",
+  tags: "Tags",
+  driver: "Kind of camera",
+  sourceUrl: "Stream address",
+  transport: "Transport",
+  onDemand: "On demand",
+  mode: "Recording mode",
+  retentionDays: "Days kept",
+  maxBytes: "Largest size",
+  preEventSeconds: "Seconds before an event",
+  postEventSeconds: "Seconds after an event",
+  schedule: "Schedule",
+  manufacturer: "Maker",
+  model: "Model",
+  firmware: "Firmware",
+  serial: "Serial number",
+}
+export const fieldName = (field: string): string => fieldWords[field] ?? field
+
 /** `1 camera`, `2 cameras` */
 export const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 

@@ -16,6 +16,7 @@ import { listNodes } from "./api-nodes.ts"
 import {
   failoverSettings,
   failoverStatus,
+  listConflicts,
   listGuardians,
   listProtections,
   listRecordBacks,
@@ -113,8 +114,9 @@ export const useReroutes = (mayFollow: boolean) => {
   const guardians = useQuery("guardians", listGuardians, 5000)
   const reroutes = useQuery("reroutes", listReroutes, 5000)
   const jobs = useQuery("recordbacks", listRecordBacks, 5000)
+  const conflicts = useQuery("failover-conflicts", listConflicts, 5000)
   const settings = useQuery("failover-settings", failoverSettings, 60_000)
-  const all = [nodes, status, protections, guardians, reroutes, jobs]
+  const all = [nodes, status, protections, guardians, reroutes, jobs, conflicts]
   const refresh = () => all.forEach((one) => one.refresh())
   const log = useEvents(mayFollow, refresh)
   return {
@@ -124,6 +126,7 @@ export const useReroutes = (mayFollow: boolean) => {
     guardians: guardians.data,
     reroutes: reroutes.data,
     jobs: jobs.data,
+    conflicts: conflicts.data,
     error: all.find(({ error }) => error !== null)?.error ?? null,
     refresh,
     log,

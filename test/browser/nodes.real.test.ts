@@ -43,8 +43,66 @@ const settled = async (page: Page): Promise<void> => {
   await settings.getByRole("button", { name: "Default for A drill lasts, ms" }).waitFor()
 }
 
+/** What both nodes changed is decided by a button: the answers of the node are made up here, as no camera of this test was served with control. */
+const deciding = async (here: Page, guardian: string): Promise<void> => {
+  const conflicts = here.getByRole("region", { name: "Changed on both nodes" })
+  await conflicts.getByText(/^Nothing to decide/).waitFor()
+  const of = { cameraId: "0190163d-8694-7395-8ad4-5b8a3f3d0a01", cameraName: "Yard", guardianNodeId: guardian }
+  const told = {
+    ...of,
+    thereBy: "anna",
+    thereAt: "2026-01-02T03:04:05.000Z",
+    hereAt: "2026-01-02T03:00:00.000Z",
+    inForce: "there",
+    choices: ["here", "there"],
+  }
+  const open = [
+    {
+      ...told,
+      id: "0190163d-8694-7395-8ad4-5b8a3f3d0a02",
+      kind: "camera",
+      thingId: of.cameraId,
+      partName: "",
+      field: "name",
+      secret: false,
+      base: "Yard",
+      here: "Back yard",
+      there: "Yard, gate",
+    },
+    {
+      ...told,
+      id: "0190163d-8694-7395-8ad4-5b8a3f3d0a03",
+      kind: "stream",
+      thingId: "0190163d-8694-7395-8ad4-5b8a3f3d0a04",
+      partName: "Channel 1, main, stream",
+      field: "password",
+      secret: true,
+      base: true,
+      here: true,
+      there: true,
+    },
+  ]
+  const chosen: Array<string | null> = []
+  await here.route(/failover\/conflicts/, async (route) => {
+    if (route.request().method() === "GET") return await route.fulfill({ json: { items: open, nextCursor: null } })
+    chosen.push(route.request().postData())
+    await route.fulfill({ json: open.shift() })
+  })
+  const name = conflicts.getByRole("row", { name: "Name of Yard" })
+  await name.getByText("Yard, gate").waitFor()
+  await name.getByText("Back yard").waitFor()
+  const secret = conflicts.getByRole("row", { name: "Password of Yard" })
+  assert.strictEqual(await secret.getByText("changed", { exact: true }).count(), 2)
+  await wellMade(here)
+  await name.getByRole("button", { name: "Keep ours: Name of Yard" }).click()
+  await name.waitFor({ state: "detached" })
+  assert.deepStrictEqual(chosen, [JSON.stringify({ side: "here" })])
+  await here.unroute(/failover\/conflicts/)
+  await conflicts.getByText(/^Nothing to decide/).waitFor()
+}
+
 /** `there` guards the node of `here`, from the question to the end of it. */
-const guarding = async (here: Page, there: Page): Promise<void> => {
+const guarding = async (here: Page, there: Page, guardianId: string): Promise<void> => {
   await here.goto(here.url().replace(/#.*/, "#/reroutes"))
   await here.getByRole("heading", { name: "No node guards another yet" }).waitFor()
   await wellMade(here)
@@ -60,6 +118,7 @@ const guarding = async (here: Page, there: Page): Promise<void> => {
   await guardian.getByText("not allowed", { exact: true }).waitFor()
   await confirmed(here, "Allow", "Allow")
   await guardian.getByText("allowed", { exact: true }).waitFor()
+  await deciding(here, guardianId)
   await protection.getByText("protected", { exact: true }).waitFor()
   await protection.getByText("Second session of each camera (1): all opened").waitFor()
   await there.getByRole("img", { name: "beta guards alpha: protected" }).waitFor()
@@ -122,7 +181,7 @@ describe.skipIf(withoutChromium !== "")("the page of nodes", () => {
       assert.deepStrictEqual(await faultsOf(here), [])
 
       await recordCamera(alpha!.client, "Yard", alpha!.cameras[0]!)
-      await guarding(here, there)
+      await guarding(here, there, list.items[0]!.nodeId)
       await here.goto(`${alpha!.address}/#/nodes`)
       await here.getByRole("button", { name: "Unpair" }).click()
       await here.getByRole("dialog").getByRole("button", { name: "Unpair" }).click()

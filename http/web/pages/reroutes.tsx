@@ -14,6 +14,7 @@ import { Confirm } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem } from "../parts/notes.tsx"
 import { Capacity } from "../parts/reroute-capacity.tsx"
+import { Conflicts } from "../parts/reroute-conflicts.tsx"
 import { type Deed, DeedDialog, GrantDialog, ProtectDialog } from "../parts/reroute-deeds.tsx"
 import { Guardians } from "../parts/reroute-guardians.tsx"
 import { RerouteLog, Reroutes, type Verb } from "../parts/reroute-list.tsx"
@@ -62,9 +63,8 @@ const badges = {
 export const ReroutesPage = () => {
   const { may } = useSession()
   const [open, setOpen] = useState<Open | null>(null)
-  const { deadMs, error, guardians, jobs, log, nodes, protections, pulse, refresh, reroutes, status } = useReroutes(
-    may("notification:read"),
-  )
+  const { conflicts, deadMs, error, guardians, jobs, log, nodes, protections, pulse, refresh, reroutes, status } =
+    useReroutes(may("notification:read"))
   const write = may("federation:write")
   const unguarded = (nodes ?? []).filter((node) =>
     (node.relation === "peer" || node.relation === "member") &&
@@ -131,6 +131,15 @@ export const ReroutesPage = () => {
               guardians={guardians}
               allowed={write}
               onAsk={(guardian) => setOpen({ kind: "grant", guardian })}
+            />
+          )}
+          {conflicts !== null && (guardians.length > 0 || conflicts.length > 0) && (
+            <Conflicts
+              conflicts={conflicts}
+              total={Math.max(status?.conflicts ?? 0, conflicts.length)}
+              names={names}
+              allowed={write}
+              onDecided={refresh}
             />
           )}
           {status !== null && protections.length > 0 && <Capacity status={status} protections={protections} />}
