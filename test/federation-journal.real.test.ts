@@ -63,10 +63,18 @@ const journalsOf = Effect.fnUntraced(
       Layer.provide([
         Layer.mock(Peers, { get: () => Effect.succeed(other), call }),
         Layer.mock(AuditTrail, {
-          record: (fact) =>
-            Effect.sync(() =>
-              `${facts.push(fact)}`
-            ),
+          records: () =>
+            true,
+          hasRoom: () =>
+            true,
+          state: () => ({ queuedBytes: 0, limitBytes: 1, dropped: 0 }),
+          queue: {
+            read: () => Effect.succeed([]),
+            awaitEntry: () => Effect.never,
+            acknowledge: () => Effect.void,
+            acknowledged: () => 0,
+          },
+          record: (fact) => Effect.sync(() => `${facts.push(fact)}`),
         }),
         Layer.succeed(Events, { publish: (event) => Effect.sync(() => void events.push(event)) }),
         livenessLayer,
