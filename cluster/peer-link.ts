@@ -4,16 +4,19 @@
  * Invariants
  * 1. Not a byte of a request leaves before the other side has shown the pinned key (SHA-256 of its SubjectPublicKeyInfo, RFC 7469,
  *    section 2.4). Names and dates of its certificate do not matter, nor who signed it: the key is the identity.
- * 2. Clear text only to a loopback address.
+ * 2. Clear text only to a loopback address, or to one of the networks that the operator named ({@link PlainNetworks}): there whoever is
+ *    on the way reads everything and may change what is answered.
  * 3. Bounds: {@link maxSockets} connections, {@link mostWaiting} requests that wait for one, a head of 16 KiB within the time of the
  *    request, and silence in a body for {@link silenceMs} at most.
  * 4. Nothing is buffered whole: bodies stream both ways at the pace of the slower side.
  */
-import { isLoopback } from "#schema/auth-network.ts"
-import { type Duration, Effect, Fiber, Schema, type Scope, Semaphore, Stream } from "effect"
+import { addressOf, isLoopback, within } from "#schema/auth-network.ts"
+import { Context, type Duration, Effect, Fiber, Schema, type Scope, Semaphore, Stream } from "effect"
+import type { IpNetwork } from "effect/net"
 import { createHash, X509Certificate } from "node:crypto"
 import { Agent, type AgentOptions, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http"
 import { Agent as TlsAgent, request as httpsRequest } from "node:https"
+import { connect as connectPlain } from "node:net"
 import type { Duplex } from "node:stream"
 import { connect, type TLSSocket } from "node:tls"
 
@@ -24,6 +27,7 @@ const mostWaiting = 256
 const idleMs = 50_000
 const silenceMs = 30_000
 const connectMs = 10_000
+const triedFor = "3 seconds"
 
 /** The other side cannot be reached, is not who it should be, or stopped in the middle. */
 export class LinkFailed extends Schema.TaggedError<LinkFailed>()("LinkFailed", {
@@ -58,6 +62,25 @@ export interface LinkAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Stream.Stream<Uint8Array, LinkFailed>
+}
+
+/** Networks beyond loopback that nodes may be asked over in clear text; none unless the operator says so. */
+export const PlainNetworks = Context.Reference<ReadonlyArray<IpNetwork.IpNetwork>>("nightjar/cluster/PlainNetworks", {
+  defaultValue: () => [],
+})
+
+/** Why a node must not be asked at this address; null where it may. */
+export const whyNot = (address: string, plain: ReadonlyArray<IpNetwork.IpNetwork>): string | null => {
+  const url = URL.parse(address)
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) return "its address is none"
+  if (url.protocol === "https:") return null
+  const host = hostOf(url)
+  // A name may mean anything tomorrow: networks are of numbers.
+  const ip = addressOf(host)
+  return host === "localhost" || isLoopback(host) || (ip !== null && within(plain, ip)) ?
+    null :
+    "it serves clear text, which whoever is on the way reads and changes: that is for loopback addresses, and for networks named in " +
+    "NIGHTJAR_PLAIN_HTTP"
 }
 
 /** Keeps connections to one node open, until its scope closes. */
@@ -222,18 +245,17 @@ const send = (url: URL, agent: Agent, asked: LinkRequest): Effect.Effect<Incomin
   })
 
 /** A link, kept until the scope closes. Fails for an address that must not be dialled. */
-export const openLink = (destination: Destination): Effect.Effect<Link, LinkFailed, Scope.Scope> =>
+export const openLink = (
+  destination: Destination,
+  plain: ReadonlyArray<IpNetwork.IpNetwork>,
+): Effect.Effect<Link, LinkFailed, Scope.Scope> =>
   Effect.gen(function*() {
     const url = URL.parse(destination.address)
-    if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
-      return yield* new LinkFailed({ detail: "its address is none" })
-    }
+    const reason = whyNot(destination.address, plain)
+    if (url === null || reason !== null) return yield* new LinkFailed({ detail: reason ?? "its address is none" })
     const { tlsPin } = destination
     if (url.protocol === "https:" && tlsPin === null) {
       return yield* new LinkFailed({ detail: "its TLS key is not known" })
-    }
-    if (url.protocol === "http:" && !isLoopback(hostOf(url)) && url.hostname !== "localhost") {
-      return yield* new LinkFailed({ detail: "it serves clear text, which is for loopback addresses only" })
     }
     const options: AgentOptions = {
       keepAlive: true,
@@ -297,6 +319,44 @@ export const learnTlsPin = (address: string): Effect.Effect<string | null, LinkF
     socket.once("error", (error) => resume(Effect.fail(failed(error))))
     return Effect.sync(() => socket.destroy())
   })
+}
+
+/** Whether something listens there. */
+const accepts = (url: URL): Effect.Effect<boolean> =>
+  Effect.callback((resume) => {
+    const socket = connectPlain({ host: hostOf(url), port: url.port === "" ? 80 : Number(url.port) })
+    const tell = (there: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(there))
+    }
+    socket.once("connect", () => tell(true))
+    socket.once("error", () => tell(false))
+    return Effect.sync(() => socket.destroy())
+  })
+
+/**
+ * At which of its addresses to ask a node, those given before its own: the first, in their order, where its key is shown (where clear text is allowed: where
+ * somebody listens). All are tried at once, for three seconds at most; the first of them where none answers.
+ */
+export const reachedAt = (
+  { address: own, addresses, tlsPin }: Destination & { readonly addresses: ReadonlyArray<string> },
+  plain: ReadonlyArray<IpNetwork.IpNetwork>,
+): Effect.Effect<string> => {
+  const answers = (address: string): Effect.Effect<boolean> => {
+    const url = URL.parse(address)
+    if (url === null || whyNot(address, plain) !== null) return Effect.succeed(false)
+    const there = url.protocol === "http:" ?
+      (tlsPin === null ? accepts(url) : Effect.succeed(false)) :
+      Effect.map(Effect.orElseSucceed(learnTlsPin(address), () => null), (pin) => pin !== null && pin === tlsPin)
+    return Effect.map(Effect.timeoutOption(there, triedFor), (told) => told._tag === "Some" && told.value)
+  }
+  const all = [...addresses, own]
+  return Effect.gen(function*() {
+    // The second is waited for only while the first is not there.
+    const tried = yield* Effect.forEach(all, (address) => Effect.forkScoped(answers(address)))
+    for (const [at, one] of tried.entries()) if (yield* Fiber.join(one)) return all[at]!
+    return all[0]!
+  }).pipe(Effect.scoped)
 }
 
 /** At most `most` bytes of an answer; more of them is a failure. */

@@ -102,6 +102,12 @@ const settings = {
     word("on", "off"),
     "Announces this node to its network and lists others that do (multicast DNS); never where HTTP is on loopback only",
   ),
+  plainHttp: setting(
+    "NIGHTJAR_PLAIN_HTTP",
+    "",
+    networks,
+    "Networks beyond loopback where other nodes may be asked in clear text, such as a VPN's 10.9.0.0/24; none if empty",
+  ),
   rtspPort: setting(
     "NIGHTJAR_RTSP_PORT",
     "8554",

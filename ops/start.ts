@@ -103,6 +103,7 @@ import * as Discovery from "#cluster/discovery.ts"
 import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
 import { sealedKeyring } from "#cluster/keyring.ts"
 import type { HttpReach, OwnReach } from "#cluster/members.ts"
+import { PlainNetworks } from "#cluster/peer-link.ts"
 import { LateServices } from "#http/handlers/http-late.ts"
 import type { CertificateSource } from "#http/server-tls.ts"
 import { serverLayer } from "#http/server.ts"
@@ -122,6 +123,7 @@ import * as StorageLive from "#media/storage/live.ts"
 import { defaultStorageOptions } from "#media/storage/options.ts"
 import * as WebRtc from "#media/webrtc/live.ts"
 import * as WebRtcViewers from "#media/webrtc/viewers.ts"
+import { networkOf } from "#schema/auth-network.ts"
 import { ownVault, Vault } from "#schema/vault.ts"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -208,6 +210,7 @@ const federation = (settings: Settings, reach: OwnReach) => {
   return Layer.mergeAll(upkeepLayer(self), FederationNodes.layer(self), pairingsLayer(self)).pipe(
     Layer.provide(discovery),
     Layer.provideMerge(Layer.mergeAll(FederationPeers.layer, FederationNodes.livenessLayer)),
+    Layer.provide(Layer.succeed(PlainNetworks, settings.plainHttp.map((text) => networkOf(text)!))),
   )
 }
 

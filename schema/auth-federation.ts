@@ -141,6 +141,9 @@ export const PairAsk = Schema.Struct({
 export type PairAsk = typeof PairAsk.Type
 export const PairByUuid = Schema.Struct({ nodeUuid: NodeId, ...PairAsk.fields })
 
+/** Where a peer is tried besides the address that it tells of itself, in this order, before that one. */
+export const PeerAddresses = Schema.Struct({ addresses: Schema.Array(NodeAddress).check(Schema.isMaxLength(4)) })
+
 /** A request of ours to another node. */
 export const OutgoingPairing = Schema.Struct({
   requestId: Uuid7,

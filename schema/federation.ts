@@ -52,6 +52,8 @@ export const FederationNode = Schema.Struct({
   name: Schema.String,
   /** `https://host:port`, or `http` on loopback; null where it is not known. */
   address: Schema.NullOr(Schema.String),
+  /** Of a peer: where it is tried before that, in this order, as an administrator gave them. */
+  addresses: Schema.Array(Schema.String),
   fingerprint: Schema.NullOr(Fingerprint),
   self: Schema.Boolean,
   relation: NodeRelation,

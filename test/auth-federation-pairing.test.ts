@@ -1,9 +1,10 @@
 /** The pairing of two nodes as arithmetic and as a conversation, and the link that talks to one TLS key alone. */
 import { makeAsked } from "#actors/behaviour/auth-federation-asked.ts"
 import { commitmentTo, comparisonCodeOf, hasSigned, type PairingTranscript, signTranscript } from "#cluster/pairing.ts"
-import { bytesOf, learnTlsPin, openLink } from "#cluster/peer-link.ts"
+import { bytesOf, learnTlsPin, openLink, reachedAt, whyNot } from "#cluster/peer-link.ts"
 import { makeCertificate } from "#ops/host/certificate.ts"
 import type { NodeIntroduction } from "#schema/auth-federation.ts"
+import { networkOf } from "#schema/auth-network.ts"
 import { NodeId } from "#schema/common.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -183,7 +184,7 @@ describe("a link", () => {
     Effect.gen(function*() {
       const { address, pin, seen } = yield* tlsServer
       assert.strictEqual(yield* learnTlsPin(address), pin)
-      const link = yield* openLink({ address, tlsPin: pin })
+      const link = yield* openLink({ address, tlsPin: pin }, [])
       for (let n = 0; n < 3; n++) {
         const text = yield* Effect.scoped(Effect.flatMap(link.request(request), ({ body }) => bytesOf(body, 100)))
         assert.strictEqual(text.toString(), "hello")
@@ -198,14 +199,37 @@ describe("a link", () => {
   it.live("says nothing to another key, nor in clear text beyond this machine", () =>
     Effect.gen(function*() {
       const { address, seen } = yield* tlsServer
-      const link = yield* openLink({ address, tlsPin: random32() })
+      const link = yield* openLink({ address, tlsPin: random32() }, [])
       const refused = yield* Effect.flip(Effect.scoped(link.request(request)))
       assert.include(refused.detail, "another TLS key")
       assert.deepStrictEqual(seen, [])
-      yield* Effect.flip(openLink({ address, tlsPin: null }))
-      yield* Effect.flip(openLink({ address: "http://192.0.2.1:80", tlsPin: null }))
-      yield* Effect.flip(openLink({ address: "ftp://127.0.0.1", tlsPin: null }))
-      const nobody = yield* openLink({ address: "http://127.0.0.1:1", tlsPin: null })
+      yield* Effect.flip(openLink({ address, tlsPin: null }, []))
+      yield* Effect.flip(openLink({ address: "http://192.0.2.1:80", tlsPin: null }, []))
+      yield* Effect.flip(openLink({ address: "ftp://127.0.0.1", tlsPin: null }, []))
+      const nobody = yield* openLink({ address: "http://127.0.0.1:1", tlsPin: null }, [])
       yield* Effect.flip(Effect.scoped(nobody.request(request)))
+    }))
+
+  it("in clear text goes only where the operator has said so, by number", () => {
+    const plain = [networkOf("10.9.0.0/24")!]
+    assert.isNull(whyNot("http://127.0.0.1:1", []))
+    assert.isNull(whyNot("https://192.0.2.1", []))
+    assert.isNull(whyNot("http://10.9.0.7:8080", plain))
+    assert.include(whyNot("http://10.9.0.7:8080", []), "clear text")
+    assert.include(whyNot("http://10.9.1.7:8080", plain), "clear text")
+    assert.include(whyNot("http://vpn.example:8080", plain), "clear text")
+    assert.isNotNull(whyNot("ftp://127.0.0.1", plain))
+  })
+
+  it.live("goes to the first of several addresses where the key is shown", () =>
+    Effect.gen(function*() {
+      const [one, other] = [yield* tlsServer, yield* tlsServer]
+      const nowhere = "https://127.0.0.1:1"
+      const { address: impostor } = other
+      const at = (addresses: ReadonlyArray<string>, address: string) =>
+        reachedAt({ address, addresses, tlsPin: one.pin }, [])
+      assert.strictEqual(yield* at([nowhere, impostor], one.address), one.address)
+      assert.strictEqual(yield* at([one.address], nowhere), one.address)
+      assert.strictEqual(yield* at([nowhere], impostor), nowhere)
     }))
 })

@@ -177,9 +177,15 @@ it.live(
         assert.strictEqual((await listed(b)).length, 1)
         await until("the other side hears of it", async () => (await listed(a)).length === 1 || null)
         assert.strictEqual((await b.ask("DELETE", `${nodes}/${a.nodeId}/pair`)).status, 404)
-        const ended = await audited(b, "authFederation.revokePeer")
-        assert.isAbove(ended.length, 0)
-        const left = await audited(a, "authFederation.leavePeer")
+        await until(
+          "the end is in the audit log",
+          async () => (await audited(b, "authFederation.revokePeer")).length > 0 || null,
+        )
+        // The log's queue is emptied a moment later.
+        const left = await until("its end is in the audit log", async () => {
+          const found = await audited(a, "authFederation.leavePeer")
+          return found.length > 0 ? found : null
+        })
         assert.deepInclude(left[0]!["actor"], { kind: "peer", id: b.nodeId, name: "beta" })
       })
       yield* pairNodes(b, a)
@@ -197,6 +203,21 @@ it.live(
           roles: ["operator"],
         })
         assert.deepInclude(roles.body, { enabled: false, roles: ["operator"] })
+        // Where it says it is, nobody is any more; another address was given, and one that must not be dialled is refused.
+        const given = (addresses: ReadonlyArray<string>) =>
+          a.ask("PUT", `${nodes}/${b.nodeId}/addresses`, { addresses })
+        assert.strictEqual((await given(["http://192.0.2.7:8080"])).status, 422)
+        assert.deepInclude((await given(["http://127.0.0.1:1", b.base])).body, {
+          addresses: ["http://127.0.0.1:1", b.base],
+        })
+        await Effect.runPromise(a.sql`UPDATE auth_peer SET address = 'http://127.0.0.1:1' WHERE peer_id = ${b.nodeId}`)
+        // Any change of the peers is read with it.
+        assert.strictEqual((await given([b.base])).body["address"], "http://127.0.0.1:1")
+        const remapped = await a.ask("POST", `/federation/api/v1/federation/nodes/${b.nodeId}/remap`)
+        assert.strictEqual(remapped.status, 200, JSON.stringify(remapped.body))
+        assert.strictEqual((await given([])).status, 200)
+        assert.strictEqual((await a.ask("POST", `/federation/api/v1/federation/nodes/${b.nodeId}/remap`)).status, 503)
+        assert.strictEqual((await given([b.base])).status, 200)
         await refusals(a)
 
         // A replay of before a restart: it has ended, which is not the same as having no footage.

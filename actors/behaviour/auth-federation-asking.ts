@@ -11,7 +11,7 @@
 import { thumbprintOf } from "#cluster/dpop.ts"
 import type { NodeKey } from "#cluster/identity.ts"
 import { commitmentTo, comparisonCodeOf, hasSigned, type PairingTranscript, signTranscript } from "#cluster/pairing.ts"
-import { learnTlsPin, type Link, openLink } from "#cluster/peer-link.ts"
+import { learnTlsPin, type Link, openLink, type PlainNetworks } from "#cluster/peer-link.ts"
 import {
   type NodeIntroduction,
   type OutgoingPairing,
@@ -64,6 +64,7 @@ export interface Paired {
 }
 
 export interface AskingOptions {
+  readonly plain: typeof PlainNetworks.Service
   readonly key: NodeKey
   /** A token of ours for the other side, bound to its key. */
   readonly issue: (
@@ -92,9 +93,14 @@ const isOpen = ({ state }: Outgoing) => state === "pending" || state === "confir
 
 /** Asks, hears the answer, reveals: everything until there is a code to compare. */
 const converse = Effect.fnUntraced(
-  function*(nodeId: NodeId, ask: PairAsk & { readonly address: string }, self: NodeIntroduction) {
+  function*(
+    nodeId: NodeId,
+    ask: PairAsk & { readonly address: string },
+    self: NodeIntroduction,
+    plain: AskingOptions["plain"],
+  ) {
     const tlsPin = yield* learnTlsPin(ask.address)
-    const link = yield* openLink({ address: ask.address, tlsPin })
+    const link = yield* openLink({ address: ask.address, tlsPin }, plain)
     const askingNonce = randomBytes(32).toString("base64url")
     const offer = { ...self, target: nodeId, commitment: commitmentTo(self, askingNonce) }
     const answer = yield* exchange(link, nodeId, { method: "POST", path, json: offer }, PairAnswer)
@@ -220,7 +226,7 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
         // A second request to the same node takes the place of the first.
         for (const one of open) if (one.answer.nodeId === nodeId) yield* end(one, "denied", "It was asked again")
         const scope = yield* Scope.fork(layerScope)
-        const { answer, link, transcript } = yield* converse(nodeId, ask, self).pipe(
+        const { answer, link, transcript } = yield* converse(nodeId, ask, self, options.plain).pipe(
           Scope.provide(scope),
           Effect.catchTag("LinkFailed", (error) => Effect.fail(away(nodeId)(error))),
           Effect.onError(() => Scope.close(scope, Exit.void)),

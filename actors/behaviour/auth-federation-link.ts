@@ -6,7 +6,7 @@
  */
 import { makeProof } from "#cluster/dpop.ts"
 import type { NodeKey } from "#cluster/identity.ts"
-import { bytesOf, type Link, type LinkFailed, openLink } from "#cluster/peer-link.ts"
+import { bytesOf, type Link, type LinkFailed, openLink, type PlainNetworks, reachedAt } from "#cluster/peer-link.ts"
 import type { NodeId } from "#schema/common.ts"
 import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import { uuid7 } from "#schema/uuid.ts"
@@ -75,11 +75,16 @@ export const exchange = Effect.fnUntraced(
 )
 
 /** Tells a peer that this node has ended the pairing, with the token that it gave us. Fails where it does not hear. */
-export const farewell = (peer: KnownPeer, key: NodeKey): Effect.Effect<void, LinkFailed> =>
+export const farewell = (
+  peer: KnownPeer,
+  key: NodeKey,
+  plain: typeof PlainNetworks.Service,
+): Effect.Effect<void, LinkFailed> =>
   Effect.scoped(Effect.gen(function*(): Effect.fn.Return<void, LinkFailed, Scope.Scope> {
     if (peer.pairing === null) return
     const token = Redacted.value(peer.pairing.token)
-    const link = yield* openLink(peer)
+    const address = yield* reachedAt(peer, plain)
+    const link = yield* openLink({ address, tlsPin: peer.tlsPin }, plain)
     const path = "/auth/api/v1/federation/peer"
     let nonce: string | null = null
     // The first time without a nonce, which is refused with one.
@@ -87,7 +92,7 @@ export const farewell = (peer: KnownPeer, key: NodeKey): Effect.Effect<void, Lin
       const proof: string = yield* makeProof({
         key,
         method: "DELETE",
-        address: `${peer.address}${path}`,
+        address: `${address}${path}`,
         token,
         nonce,
         onBehalfOf: null,

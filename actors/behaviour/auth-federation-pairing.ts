@@ -10,6 +10,7 @@ import { Events } from "#actors/protocol/event.ts"
 import { publicKeyOf, thumbprintOf } from "#cluster/dpop.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import type { OwnReach } from "#cluster/members.ts"
+import { PlainNetworks, whyNot } from "#cluster/peer-link.ts"
 import { readPeerToken, signedBy } from "#cluster/peer-token.ts"
 import {
   defaultPeerRoles,
@@ -21,7 +22,7 @@ import {
 import { RoleNotFound } from "#schema/auth-users.ts"
 import type { NodeId } from "#schema/common.ts"
 import { NodeNotFound } from "#schema/federation.ts"
-import { DependencyUnavailable } from "#schema/problem.ts"
+import { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Vault } from "#schema/vault.ts"
 import { Clock, Effect, Layer, Redacted, SubscriptionRef } from "effect"
@@ -64,6 +65,7 @@ const makeKeeper = Effect.gen(function*() {
   const registry = yield* PeerRegistry
   const events = yield* Events
   const vault = yield* Vault
+  const plain = yield* PlainNetworks
   const { nodeId: self, signing } = yield* NodeIdentity
   const layerScope = yield* Effect.scope
 
@@ -113,7 +115,7 @@ const makeKeeper = Effect.gen(function*() {
     unpair: Effect.fnUntraced(function*(nodeId: NodeId) {
       const peer = yield* paired(nodeId)
       yield* drop(peer, "It was ended here")
-      yield* farewell(peer, signing).pipe(
+      yield* farewell(peer, signing, plain).pipe(
         Effect.timeout("15 seconds"),
         Effect.catch((error) =>
           Effect.logInfo(`${peer.name} does not hear of the end of its pairing: ${error.message}`)
@@ -143,7 +145,8 @@ const make = Effect.fnUntraced(function*(options: PairingOptions) {
         claims.cnf.jkt === thumbprintOf(signing.publicKey) && (yield* signedBy(text, publicKeyOf(issuer.signingKey)))
     },
   )
-  const asking = yield* makeAsking({ key: signing, issue: tokens.issue, isToken, keep: keeper.keep })
+  const plain = yield* PlainNetworks
+  const asking = yield* makeAsking({ plain, key: signing, issue: tokens.issue, isToken, keep: keeper.keep })
 
   const given = Effect.fnUntraced(function*(peer: { readonly nodeId: NodeId; readonly signingKey: string }) {
     const { expiresAtMs, token } = yield* tokens.issue(peer)
@@ -224,6 +227,13 @@ const make = Effect.fnUntraced(function*(options: PairingOptions) {
       const change = input.roles === undefined ? {} : { roles: input.roles }
       const peer = yield* registry.set(peerNodeId, { ...change, mediaReadEnforcement: input.enabled })
       return { peerNodeId, enabled: peer.mediaReadEnforcement, roles: peer.roles }
+    }),
+    setAddresses: Effect.fnUntraced(function*(nodeId, addresses) {
+      for (const [at, address] of addresses.entries()) {
+        const reason = whyNot(address, plain)
+        if (reason !== null) return yield* InvalidInput.at(`/payload/addresses/${at}`, reason)
+      }
+      yield* registry.set(nodeId, { addresses })
     }),
     unpair: keeper.unpair,
     left: (who) =>

@@ -81,6 +81,7 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
       nodeId: self,
       name: options.name,
       address: reach?.address ?? null,
+      addresses: [],
       fingerprint: Fingerprint.make(thumbprintOf(signing.publicKey)),
       self: true,
       relation: "self",
@@ -102,6 +103,7 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
         nodeId: peer.nodeId,
         name: peer.name,
         address: peer.address,
+        addresses: peer.addresses,
         fingerprint: peer.fingerprint,
         self: false,
         relation: peer.relation,
@@ -122,6 +124,7 @@ const make = Effect.fnUntraced(function*(options: NodeListOptions) {
       nodeId: node.nodeId,
       name: node.name,
       address: node.address,
+      addresses: [],
       // Whoever took it from the air would compare it with itself.
       fingerprint: null,
       self: false,

@@ -4,13 +4,24 @@
  * Invariants
  * 1. Whom it asks, where, and with which TLS key stands in the registry; a change of any of them opens a new link.
  * 2. Every request is proven anew. One that lacks a nonce of the other side is sent once more with it, and no more.
- * 3. Nothing is remembered of an answer but the nonce that came with it.
+ * 3. A node with several addresses is asked at the first that shows its key; after a request that failed, that is looked at again
+ *    before the next one. A line that works is never left.
+ * 4. Nothing is remembered of an answer but the nonce that came with it.
  */
 import { type KnownPeer, PeerRegistry } from "#actors/protocol/auth-federation.ts"
 import { type Peer, type PeerAnswer, type PeerRequest, Peers } from "#actors/protocol/federation-peer.ts"
 import { makeProof } from "#cluster/dpop.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
-import { bytesOf, type Link, type LinkAnswer, LinkFailed, type LinkRequest, openLink } from "#cluster/peer-link.ts"
+import {
+  bytesOf,
+  type Link,
+  type LinkAnswer,
+  LinkFailed,
+  type LinkRequest,
+  openLink,
+  PlainNetworks,
+  reachedAt,
+} from "#cluster/peer-link.ts"
 import { makePeerToken, peerTokenSeconds } from "#cluster/peer-token.ts"
 import type { NodeId } from "#schema/common.ts"
 import { type NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
@@ -29,6 +40,8 @@ interface Line {
   readonly link: Link
   readonly scope: Scope.Closeable
   nonce: string | null
+  /** A request failed: the node may have gone to another of its addresses. */
+  doubted: boolean
   /** Our own token, where the node is a member. */
   own: { readonly token: Redacted.Redacted; readonly renewAtMs: number } | null
 }
@@ -75,7 +88,13 @@ const bodyOf = ({ body }: PeerRequest): Pick<LinkRequest, "body" | "headers"> =>
 const makeLines = Effect.gen(function*() {
   /** By node; media have one of their own. */
   const lines = new Map<string, Line>()
-  const one = yield* Semaphore.make(1)
+  const turns = new Map<string, Semaphore.Semaphore>()
+  const turn = (name: string) => {
+    const one = turns.get(name) ?? Semaphore.makeUnsafe(1)
+    turns.set(name, one)
+    return one
+  }
+  const plain = yield* PlainNetworks
   const layerScope = yield* Effect.scope
 
   const close = (name: string) =>
@@ -88,14 +107,23 @@ const makeLines = Effect.gen(function*() {
   /** The line to a node, opened where there is none or the node has moved. */
   const lineTo = (peer: KnownPeer, bulk: boolean) => {
     const name = bulk ? `${peer.nodeId} media` : peer.nodeId
-    const key = `${peer.address}\n${peer.tlsPin ?? ""}`
-    return one.withPermits(1)(Effect.gen(function*() {
+    const key = `${[...peer.addresses, peer.address].join(" ")}\n${peer.tlsPin ?? ""}`
+    return turn(name).withPermits(1)(Effect.gen(function*() {
       const known = lines.get(name)
-      if (known?.key === key) return known
+      if (known?.key === key && !known.doubted) return known
+      const several = peer.addresses.length > 0
+      const address = several ? yield* reachedAt(peer, plain) : peer.address
+      if (known?.key === key && known.link.destination.address === address) {
+        known.doubted = false
+        return known
+      }
       yield* close(name)
       const scope = yield* Scope.fork(layerScope)
-      const link = yield* openLink(peer).pipe(Scope.provide(scope), Effect.onError(() => Scope.close(scope, Exit.void)))
-      const line: Line = { key, link, scope, nonce: null, own: null }
+      const link = yield* openLink({ address, tlsPin: peer.tlsPin }, plain).pipe(
+        Scope.provide(scope),
+        Effect.onError(() => Scope.close(scope, Exit.void)),
+      )
+      const line: Line = { key, link, scope, nonce: null, doubted: false, own: null }
       lines.set(name, line)
       return line
     }))
@@ -104,10 +132,10 @@ const makeLines = Effect.gen(function*() {
     lineTo,
     /** Ends what is open to nodes that are not among these. */
     keepOnly: (nodeIds: ReadonlySet<string>) =>
-      one.withPermits(1)(
-        Effect.forEach([...lines.keys()].filter((name) => !nodeIds.has(name.split(" ", 1)[0] ?? "")), close, {
-          discard: true,
-        }),
+      Effect.forEach(
+        [...lines.keys()].filter((name) => !nodeIds.has(name.split(" ", 1)[0] ?? "")),
+        (name) => turn(name).withPermits(1)(close(name)),
+        { discard: true, concurrency: "unbounded" },
       ),
   }
 })
@@ -158,7 +186,11 @@ const make = Effect.gen(function*() {
       headers: { ...request.headers, ...headers, authorization: `DPoP ${token}`, dpop: proof },
       body,
       timeout: request.timeout ?? patience,
-    })
+    }).pipe(Effect.tapError(() =>
+      Effect.sync(() => {
+        line.doubted = peer.addresses.length > 0
+      })
+    ))
     line.nonce = answer.headers["dpop-nonce"] ?? line.nonce
     return answer
   })

@@ -31,7 +31,7 @@ import type { RoleNotFound } from "#schema/auth-users.ts"
 import type { EpochMs, NodeId } from "#schema/common.ts"
 import type { Fingerprint, NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import type { Grant, PeerPrincipal } from "#schema/permission.ts"
-import type { DependencyUnavailable, Unauthenticated } from "#schema/problem.ts"
+import type { DependencyUnavailable, InvalidInput, Unauthenticated } from "#schema/problem.ts"
 import { Context, type Effect, type Redacted, type Stream } from "effect"
 
 /** A node that may ask here. */
@@ -89,6 +89,8 @@ export interface KnownPeer {
   readonly relation: "member" | "peer"
   /** `https://host:port`, or `http` where it serves no TLS. */
   readonly address: string
+  /** Others that an administrator gave, tried before that one; whoever answers there has to show the same key. */
+  readonly addresses: ReadonlyArray<string>
   /** SHA-256 of its TLS key (SubjectPublicKeyInfo), base64url; null where it serves no TLS. */
   readonly tlsPin: string | null
   readonly fingerprint: Fingerprint
@@ -124,6 +126,7 @@ export class PeerRegistry extends Context.Service<PeerRegistry, {
     readonly roles?: ReadonlyArray<string>
     readonly mediaReadEnforcement?: boolean
     readonly guardianGranted?: boolean
+    readonly addresses?: ReadonlyArray<string>
   }) => Answer<KnownPeer, NodeNotFound>
   /** Keeps a renewed token. */
   readonly keepToken: (pairingId: string, token: Redacted.Redacted, expiresAtMs: EpochMs) => Answer<void>
@@ -176,6 +179,8 @@ export class Pairings extends Context.Service<Pairings, {
     peerNodeId: NodeId,
     input: { readonly enabled: boolean; readonly roles?: ReadonlyArray<string> },
   ) => Answer<MediaReadEnforcement, NodeNotFound | RoleNotFound>
+  /** Where a peer is tried before the address that it tells of itself; `InvalidInput` for one that must not be dialled. */
+  readonly setAddresses: (nodeId: NodeId, addresses: ReadonlyArray<string>) => Answer<void, NodeNotFound | InvalidInput>
   /** Ends the pairing here, at once, and tells the other side if it can be reached. */
   readonly unpair: (nodeId: NodeId) => Answer<void, NodeNotFound>
   /** The other side has ended it. */

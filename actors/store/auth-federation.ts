@@ -14,6 +14,8 @@ export interface PeerRow {
   readonly peerId: string
   readonly name: string
   readonly address: string
+  /** Given by an administrator. */
+  readonly addresses: ReadonlyArray<string>
   readonly tlsPin: string | null
   readonly signingKey: string
   readonly transferKey: string
@@ -27,6 +29,7 @@ export interface PeerRow {
 
 /** What may change of a peer. */
 export interface PeerSet {
+  readonly addresses?: ReadonlyArray<string>
   readonly roles?: ReadonlyArray<string>
   readonly mediaReadEnforcement?: boolean
   readonly guardianGranted?: boolean
@@ -37,7 +40,7 @@ export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
   together: <A, E, R>(changes: Effect.Effect<A, E, R>) => sql.withTransaction(changes),
   peers: (nodeId: NodeId) =>
     sql<PeerRow>`
-      SELECT id, peer_id AS "peerId", name, address, tls_pin AS "tlsPin", signing_key AS "signingKey",
+      SELECT id, peer_id AS "peerId", name, address, addresses, tls_pin AS "tlsPin", signing_key AS "signingKey",
         transfer_key AS "transferKey", roles, media_read_enforcement AS "mediaReadEnforcement",
         guardian_granted AS "guardianGranted", sealed_token AS "sealedToken", token_expires_at AS "tokenExpiresAt",
         paired_at AS "pairedAt"
@@ -47,6 +50,7 @@ export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
     const sets = [
       sql`peer_id = peer_id`,
       ...(change.roles === undefined ? [] : [sql`roles = ${change.roles as Array<string>}`]),
+      ...(change.addresses === undefined ? [] : [sql`addresses = ${change.addresses as Array<string>}`]),
       ...(change.mediaReadEnforcement === undefined ?
         [] :
         [sql`media_read_enforcement = ${change.mediaReadEnforcement}`]),
@@ -59,7 +63,7 @@ export const AuthFederationStore = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
   },
   /** Pairs, or pairs again: what an administrator has set of a peer stays. Answers the id of the pairing. */
-  save: (nodeId: NodeId, peer: Omit<PeerRow, "sealedToken" | "mediaReadEnforcement">) =>
+  save: (nodeId: NodeId, peer: Omit<PeerRow, "sealedToken" | "mediaReadEnforcement" | "addresses">) =>
     Effect.map(
       sql<{ readonly id: string }>`
         INSERT INTO auth_peer (id, node_id, peer_id, name, address, tls_pin, signing_key, transfer_key, roles,

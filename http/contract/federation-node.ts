@@ -7,6 +7,7 @@ import {
   PairingMismatch,
   PairingNotFound,
   PairingNotOpen,
+  PeerAddresses,
 } from "#schema/auth-federation.ts"
 import { NodeId, Page, Uuid7 } from "#schema/common.ts"
 import { FederationNode, NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
@@ -47,6 +48,18 @@ const nodes = [
     error: problems(InvalidInput),
   }).annotateMerge(access("federation:write")).annotateMerge(
     doc("Bulk update of the node display order", "The named ones in this order, the others after them by name."),
+  ),
+  HttpApiEndpoint.put("setNodeAddresses", `${base}/nodes/:nodeId/addresses`, {
+    params: node,
+    payload: PeerAddresses,
+    success: FederationNode,
+    error: problems(NodeNotFound, InvalidInput),
+  }).annotateMerge(access("federation:write")).annotateMerge(extension).annotateMerge(
+    doc(
+      "Set where a peer is reached",
+      "Tried in this order before the address that the peer tells of itself; whoever answers has to show the key that is known of it. " +
+        "Clear text only to loopback and to networks of `NIGHTJAR_PLAIN_HTTP`. An empty list: only where it says it is.",
+    ),
   ),
 ] as const
 

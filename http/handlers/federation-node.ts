@@ -39,6 +39,14 @@ export const FederationNodeHandlers = HttpApiBuilder.group(
         "orderNodes",
         ({ payload }) => Effect.map(nodes.order(payload.nodeIds), (items) => ({ items, nextCursor: null })),
       )
+      .handle(
+        "setNodeAddresses",
+        Effect.fnUntraced(function*({ params: { nodeId }, payload: { addresses } }) {
+          yield* auditDetail({ addresses: [...addresses] })
+          yield* pairings.setAddresses(nodeId, addresses)
+          return yield* nodes.get(nodeId)
+        }),
+      )
       .handle("pairByUuid", ({ payload: { nodeUuid, ...ask } }) => pair(nodeUuid, ask))
       .handle("pairNode", ({ params, payload }) => pair(params.nodeId, payload))
       .handle("unpairNode", ({ params }) => pairings.unpair(params.nodeId))

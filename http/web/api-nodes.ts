@@ -18,6 +18,14 @@ export const askPairing = async (payload: typeof PairByUuid.Type) =>
   (await call((api) => api.federationNode.pairByUuid({ payload }))).body
 export const orderNodes = (nodeIds: ReadonlyArray<NodeId>) =>
   call((api) => api.federationNode.orderNodes({ payload: { nodeIds } }))
+/** One on each line, or separated by commas or blanks; the node refuses what is none, with the reason. */
+export const setAddresses = (nodeId: NodeId, text: string) =>
+  call((api) =>
+    api.federationNode.setNodeAddresses({
+      params: { nodeId },
+      payload: { addresses: text.split(/[\s,]+/).filter((one) => one !== "").map((one) => one.replace(/\/+$/, "")) },
+    })
+  )
 export const unpair = (nodeId: NodeId) => call((api) => api.federationNode.unpairNode({ params: { nodeId } }))
 
 export const confirmIncoming = ({ comparisonCode, id }: PairRequest, grantGuardian: boolean) =>

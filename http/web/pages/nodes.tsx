@@ -4,7 +4,7 @@ import { useState } from "react"
 import { incomingRequests, listNodes, orderNodes, outgoingPairings, unpair } from "../api-nodes.ts"
 import { Confirm, Copyable, useAction } from "../parts/forms.tsx"
 import { Icon } from "../parts/icons.tsx"
-import { Incoming, Outgoing, PairForm } from "../parts/node-pairing.tsx"
+import { AddressesForm, Incoming, Outgoing, PairForm } from "../parts/node-pairing.tsx"
 import { Badge, Empty, Loading, Modal, Problem } from "../parts/notes.tsx"
 import { useSession } from "../session.tsx"
 import { momentOf } from "../time.ts"
@@ -36,10 +36,11 @@ const Self = ({ node }: { readonly node: FederationNode }) => (
   </section>
 )
 
-const Other = ({ node, onMove, onUnpair }: {
+const Other = ({ node, onAddresses, onMove, onUnpair }: {
   readonly node: FederationNode
   /** Null where there is no place above, or one may not. */
   readonly onMove: (() => void) | null
+  readonly onAddresses: (() => void) | null
   readonly onUnpair: (() => void) | null
 }) => (
   <section className="panel stack" aria-label={node.name}>
@@ -50,6 +51,7 @@ const Other = ({ node, onMove, onUnpair }: {
     <div className="facts">
       <span>{relations[node.relation]}</span>
       {node.address !== null && <span className="mono cut">{node.address}</span>}
+      {node.addresses.map((address) => <span key={address} className="mono cut">or {address}</span>)}
       {node.lastSeen !== null && <span>heard {momentOf(node.lastSeen)}</span>}
       {node.clockOffsetMs !== null && Math.abs(node.clockOffsetMs) > 2000 && (
         <span>
@@ -64,6 +66,7 @@ const Other = ({ node, onMove, onUnpair }: {
           <Icon name="up" />
         </button>
       )}
+      {onAddresses !== null && <button type="button" onClick={onAddresses}>Addresses…</button>}
       {onUnpair !== null && <button type="button" className="danger" onClick={onUnpair}>Unpair</button>}
     </div>
   </section>
@@ -103,6 +106,7 @@ export const NodesPage = () => {
   const moving = useAction()
   /** Whom the form is about; `new`: it begins empty. */
   const [asking, setAsking] = useState<FederationNode | "new" | null>(null)
+  const [addressing, setAddressing] = useState<FederationNode | null>(null)
   const [leaving, setLeaving] = useState<FederationNode | null>(null)
   const write = may("federation:write")
   const refresh = () => {
@@ -143,6 +147,7 @@ export const NodesPage = () => {
               key={node.nodeId}
               node={node}
               onMove={write && place > 0 ? () => moveUp(place) : null}
+              onAddresses={write && node.relation === "peer" ? () => setAddressing(node) : null}
               onUnpair={write && node.relation === "peer" ? () => setLeaving(node) : null}
             />
           ))}
@@ -163,6 +168,17 @@ export const NodesPage = () => {
             found={asking === "new" ? null : asking}
             onDone={() => {
               setAsking(null)
+              refresh()
+            }}
+          />
+        </Modal>
+      )}
+      {addressing !== null && (
+        <Modal title={`Addresses of ${addressing.name}`} onClose={() => setAddressing(null)}>
+          <AddressesForm
+            node={addressing}
+            onDone={() => {
+              setAddressing(null)
               refresh()
             }}
           />

@@ -2,7 +2,15 @@
 import type { OutgoingPairing, PairRequest } from "#schema/auth-federation.ts"
 import type { FederationNode } from "#schema/federation.ts"
 import { useState } from "react"
-import { askPairing, confirmIncoming, confirmOutgoing, denyIncoming, readAsk, withdraw } from "../api-nodes.ts"
+import {
+  askPairing,
+  confirmIncoming,
+  confirmOutgoing,
+  denyIncoming,
+  readAsk,
+  setAddresses,
+  withdraw,
+} from "../api-nodes.ts"
 import { Check, Form, Text, useAction } from "./forms.tsx"
 import { Badge, Problem } from "./notes.tsx"
 
@@ -47,6 +55,31 @@ export const PairForm = ({ found, onDone }: {
         hint="It gets the configuration of this node, with the passwords of its cameras, and stands in when this node fails."
         checked={guard}
         onChange={setGuard}
+      />
+    </Form>
+  )
+}
+
+/** Where a paired node is reached besides where it says it is: a second network, a new address that it could not tell. */
+export const AddressesForm = ({ node, onDone }: {
+  readonly node: FederationNode
+  readonly onDone: () => void
+}) => {
+  const action = useAction()
+  const [text, setText] = useState(node.addresses.join(", "))
+  return (
+    <Form
+      action={action}
+      verb="Save"
+      onSubmit={() => action.run(() => setAddresses(node.nodeId, text), onDone)}
+      onCancel={onDone}
+    >
+      <Text
+        label="Addresses"
+        value={text}
+        onChange={setText}
+        placeholder="https://192.168.1.20:8080, https://10.9.0.2:8080"
+        hint="Tried in this order, before the address that it tells of itself. Whoever answers has to show the key that was learnt at the pairing."
       />
     </Form>
   )
