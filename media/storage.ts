@@ -86,6 +86,8 @@ export interface FileWriter {
    * bytes is an option of the layer) is full, and the fragment was not written. It is released either way.
    */
   readonly append: (fragment: Fragment) => boolean
+  /** Bytes that the queue would still take. */
+  readonly room: () => number
   /** Fails once, with the first error of a queued write; never completes otherwise. */
   readonly failure: Effect.Effect<never, StorageError>
   /** Writes what is queued, syncs, marks the file sealed. */

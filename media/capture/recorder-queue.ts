@@ -42,6 +42,11 @@ export class RecorderQueue {
     return this.empty.await
   }
 
+  /** Of fragments that wait. */
+  waitingBytes(): number {
+    return this.heldBytes
+  }
+
   put(item: Item): void {
     const last = this.items.at(-1)
     if (last?._tag === "Missing" && item._tag === "Missing" && last.hole.cause === item.hole.cause) return

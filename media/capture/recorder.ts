@@ -71,6 +71,8 @@ export interface Recorder {
   readonly configure: (assignment: RecordingAssignment) => void
   /** Once a second. */
   readonly tick: () => void
+  /** Bytes of units that may be given to the intake at once, where they need not come at the camera's pace. */
+  readonly room: () => number
   readonly state: () => RecordingState
   /** Why the footage is not stored, where it is the disk's fault; else empty. */
   readonly trouble: () => string
@@ -340,6 +342,11 @@ class RecorderWorker {
   trouble(): string {
     return this.lastError
   }
+
+  room(): number {
+    const waiting = this.queue.waitingBytes()
+    return Math.min(this.parts.options.maxHeldBytes, this.file?.writer.room() ?? Number.POSITIVE_INFINITY) / 2 - waiting
+  }
 }
 
 export const makeRecorder = Effect.fnUntraced(
@@ -360,6 +367,7 @@ export const makeRecorder = Effect.fnUntraced(
       },
       configure: (assignment) => worker.configure(assignment),
       tick: () => worker.put({ _tag: "Tick" }),
+      room: () => worker.room(),
       state: () => worker.state(),
       trouble: () => worker.trouble(),
       close: worker.close,

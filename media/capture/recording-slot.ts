@@ -3,14 +3,15 @@
  * whatever the connection does.
  */
 import type { Assignment } from "#media/recorder.ts"
+import type { EpochMs } from "#schema/common.ts"
 import { Effect, Exit, Scope } from "effect"
 import type { Recorder, RecordingAssignment } from "./recorder.ts"
 
 /** A recorder and its end. */
 export interface OpenedRecording {
   readonly recorder: Recorder
-  /** From now on footage is expected; nothing if it already was. */
-  readonly expect: Effect.Effect<void>
+  /** Footage is expected from then on, or from now; nothing if it already was. */
+  readonly expect: (sinceMs: EpochMs | null) => Effect.Effect<void>
   /** Nothing is expected any more. */
   readonly withdraw: Effect.Effect<void>
 }
@@ -22,7 +23,8 @@ export type OpenRecording = (
 ) => Effect.Effect<OpenedRecording, never, Scope.Scope>
 
 export interface RecordingSlot {
-  readonly set: (assignment: Assignment) => Effect.Effect<void>
+  /** `sinceMs`: what comes first into a recording that is opened now is from then. */
+  readonly set: (assignment: Assignment, sinceMs?: EpochMs | null) => Effect.Effect<void>
   readonly recorder: () => Recorder | null
   /** The recorder, while it is to get units. */
   readonly wanted: () => Recorder | null
@@ -46,23 +48,25 @@ export const makeRecordingSlot = (open: OpenRecording, onChange: () => void): Re
       yield* Scope.close(closing.scope, Exit.void)
     })
 
-  const replace = (assignment: RecordingAssignment) =>
+  const replace = (assignment: RecordingAssignment, sinceMs: EpochMs | null) =>
     Effect.gen(function*() {
       yield* close(true)
       const scope = yield* Scope.make()
       const opened = yield* Scope.provide(open(assignment, onChange), scope)
       current = { ...opened, scope, id: assignment.recording.recordingId }
-      yield* opened.expect
+      yield* opened.expect(sinceMs)
     })
 
   return {
     recorder: () => current?.recorder ?? null,
     wanted: () => on ? current?.recorder ?? null : null,
     close,
-    set: (assignment) =>
+    set: (assignment, sinceMs = null) =>
       Effect.gen(function*() {
         if (!hasRecording(assignment)) return yield* close(true)
-        if (current === null || current.id !== assignment.recording.recordingId) yield* replace(assignment)
+        if (current === null || current.id !== assignment.recording.recordingId) {
+          yield* replace(assignment, sinceMs)
+        }
         const recorder = current?.recorder
         if (recorder === undefined) return
         recorder.configure(assignment)

@@ -12,6 +12,7 @@
  * 6. It stays connected for `lingerSeconds` after the last viewer. A camera that refused the credentials is not tried sooner
  *    because somebody comes, and no camera because somebody goes.
  * 7. Callbacks do no effects; per unit they cost a few assignments, the hub and the intake.
+ * 8. A session with a ring stays connected for it. Assigned, it goes on with the same connection (`inlet.ts`).
  */
 import type { StreamHealth, StreamStatus } from "#media/recorder.ts"
 import type { SourceDriver, SourceError, SourceListener, SourceOptions } from "#media/source.ts"
@@ -19,8 +20,10 @@ import type { GapCause } from "#schema/record.ts"
 import { Clock, Effect, Latch, Random, Semaphore } from "effect"
 import { type KeptAssignment, sameSource } from "./assignments.ts"
 import { makeStreamHub, type StreamHub } from "./hub.ts"
+import { Inlet } from "./inlet.ts"
 import { makeRecordingSlot, type OpenRecording, type RecordingSlot } from "./recording-slot.ts"
 import { causeOf, defaultRetryOptions, planRetry } from "./retry.ts"
+import type { StreamRing } from "./ring.ts"
 import { StatusBoard } from "./status-board.ts"
 
 export interface SessionOptions {
@@ -56,11 +59,17 @@ export interface SessionParts {
   readonly initial: KeptAssignment
   readonly openRecording: OpenRecording
   readonly publish: (status: StreamStatus) => void
+  /** Held until the stream is assigned. */
+  readonly ring?: StreamRing
 }
 
 export interface Session {
   readonly run: Effect.Effect<never>
   readonly configure: (next: KeptAssignment) => Effect.Effect<void>
+  /** The same for a session that only holds its ring. */
+  readonly configureRing: (next: KeptAssignment) => Effect.Effect<void>
+  /** What its ring holds; null: it has none. */
+  readonly ring: () => StreamRing | null
   readonly status: () => StreamStatus
   /** Once a second. */
   readonly tick: () => void
@@ -116,6 +125,7 @@ class StreamSession implements Session {
   private readonly guard: Semaphore.Semaphore
   private readonly board: StatusBoard
   private readonly slot: RecordingSlot
+  private readonly inlet: Inlet
   readonly hub: StreamHub
   private kept: KeptAssignment
   /** Bad runs in a row. */
@@ -139,6 +149,7 @@ class StreamSession implements Session {
     const { streamId } = parts.initial.assignment
     this.board = new StatusBoard(streamId, parts.publish, () => this.slot.recorder())
     this.slot = makeRecordingSlot(parts.openRecording, () => this.board.tell())
+    this.inlet = new Inlet(this.slot.wanted, parts.ring ?? null)
     this.hub = makeStreamHub(() => {
       this.lingering = this.hub.viewers() > 0 ? 0 : parts.options.lingerSeconds
       if (this.hub.viewers() > 0 && !(this.retrying && this.board.health === "authFailed")) this.look()
@@ -158,22 +169,39 @@ class StreamSession implements Session {
     return this.guard.withPermits(1)(Effect.gen({ self: this }, function*() {
       const previous = this.kept
       this.kept = next
-      yield* this.slot.set(next.assignment)
-      // May begin in the middle of a connection that a probe or viewers opened.
-      const { parameters } = this.board
-      if (parameters !== null) this.slot.wanted()?.intake.parameters(parameters)
-      const same = sameSource(previous.assignment, next.assignment)
-      if (!same) this.good = false
-      if (!same || (this.mode() !== this.running && !this.goesOn())) {
-        this.attempt = 0
-        this.again.openUnsafe()
-      }
-      this.board.tell()
+      yield* this.slot.set(next.assignment, this.inlet.sinceMs())
+      // May begin in the middle of a connection that a probe, viewers or a ring opened.
+      this.inlet.assigned(this.board.parameters)
+      if (this.parts.ring !== undefined) this.board.untold()
+      this.follow(previous)
     }))
+  }
+
+  configureRing(next: KeptAssignment): Effect.Effect<void> {
+    return this.guard.withPermits(1)(Effect.sync(() => {
+      const previous = this.kept
+      this.kept = next
+      this.follow(previous)
+    }))
+  }
+
+  ring(): StreamRing | null {
+    return this.inlet.ring()
+  }
+
+  private follow(previous: KeptAssignment): void {
+    const same = sameSource(previous.assignment, this.kept.assignment)
+    if (!same) this.good = false
+    if (!same || (this.mode() !== this.running && !this.goesOn())) {
+      this.attempt = 0
+      this.again.openUnsafe()
+    }
+    this.board.tell()
   }
 
   tick(): void {
     if (this.lingering > 0 && --this.lingering === 0 && !this.retrying) this.look()
+    this.inlet.tick()
     this.slot.recorder()?.tick()
     this.board.tick(this.clock.currentTimeMillisUnsafe())
   }
@@ -183,12 +211,14 @@ class StreamSession implements Session {
   }
 
   close(forGood: boolean): Effect.Effect<void> {
-    return this.guard.withPermits(1)(this.slot.close(forGood))
+    return this.guard.withPermits(1)(
+      Effect.andThen(this.slot.close(forGood), Effect.sync(() => this.inlet.close())),
+    )
   }
 
   private mode(): Mode {
     if (!this.kept.assignment.enabled) return "off"
-    if (this.slot.wanted() !== null || this.hub.viewers() > 0 || this.lingering > 0) return "record"
+    if (this.inlet.isWanted() || this.hub.viewers() > 0 || this.lingering > 0) return "record"
     const onDemand = this.kept.assignment.onDemand === true && this.parts.driver.comes === undefined
     return this.good && onDemand ? "idle" : "probe"
   }
@@ -206,12 +236,12 @@ class StreamSession implements Session {
   }
 
   private listen(facts: RunFacts, onKey: () => void): SourceListener {
-    const { board, hub, slot } = this
+    const { board, hub, inlet } = this
     return {
       onParameters: (parameters) => {
         board.parameters = parameters
         hub.parameters(parameters)
-        slot.wanted()?.intake.parameters(parameters)
+        inlet.parameters(parameters)
         board.tell()
       },
       onUnit: (unit) => {
@@ -225,12 +255,12 @@ class StreamSession implements Session {
           facts.keySeen = true
           onKey()
         }
-        if (this.running === "record") slot.wanted()?.intake.unit(unit)
+        if (this.running === "record") inlet.unit(unit)
         hub.unit(unit)
       },
       onLoss: (packets) => {
         board.lost(packets, this.clock.currentTimeMillisUnsafe() + this.parts.options.degradedMs)
-        slot.wanted()?.intake.loss(packets)
+        inlet.loss(packets)
       },
     }
   }
@@ -245,7 +275,7 @@ class StreamSession implements Session {
       while (true) {
         yield* Effect.sleep(watchEveryMs)
         idleMs = facts.units === seen ? idleMs + watchEveryMs : 0
-        const waiting = !facts.keySeen || (this.slot.wanted()?.intake.awaitingKey() ?? false)
+        const waiting = !facts.keySeen || this.inlet.awaitingKey()
         keylessMs = facts.units > 0 && waiting ? keylessMs + watchEveryMs : 0
         seen = facts.units
         const limit = seen === 0 ? firstUnitMs : frozenMs
@@ -293,7 +323,7 @@ class StreamSession implements Session {
 
   private ended(end: RunEnd, facts: RunFacts): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
-      this.slot.wanted()?.interrupt(end.cause, end.reason)
+      this.inlet.interrupt(end.cause, end.reason)
       const locked = this.kept.locked ? "the stored password cannot be opened (another master key?); " : ""
       this.board.set(end.health, `${locked}${end.reason}`)
       const mediaMs = facts.units === 0 ? 0 : Math.max(0, facts.lastMs - facts.firstMs)
@@ -324,7 +354,7 @@ class StreamSession implements Session {
       const source = this.source()
       if (comes === undefined || comes.isHere(source)) return Effect.succeed(false)
       this.board.set("offline", comes.awayText)
-      this.slot.wanted()?.interrupt("publisher_away", comes.awayText)
+      this.inlet.interrupt("publisher_away", comes.awayText)
       return Effect.raceFirst(Effect.as(comes.arrival(source), false), Effect.as(this.again.await, true))
     })
   }
@@ -354,7 +384,7 @@ class StreamSession implements Session {
         return
       }
       // The settings changed, somebody began or ceased to watch, or the probe has seen enough.
-      this.slot.wanted()?.interrupt("starting", "connecting anew")
+      this.inlet.interrupt("starting", "connecting anew")
       if (facts.keySeen) this.attempt = 0
       if (this.parts.driver.comes !== undefined) return
       if (this.mode() === "probe" && facts.keySeen) yield* this.pause(this.parts.options.probeEveryMs)

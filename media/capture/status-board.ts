@@ -83,6 +83,11 @@ export class StatusBoard {
     this.tell()
   }
 
+  /** Nobody who listens now has heard of it: all of it is news. */
+  untold(): void {
+    this.told = ""
+  }
+
   /** Publishes, if there is news. */
   tell(): void {
     const status = this.status()

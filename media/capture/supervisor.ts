@@ -26,7 +26,9 @@ import { makeRecorder, type RecorderOptions } from "./recorder.ts"
 import type { OpenRecording } from "./recording-slot.ts"
 import { runRetention } from "./retention.ts"
 import { makeSession, type Session, type SessionOptions } from "./session.ts"
+import type { StreamRing } from "./ring.ts"
 import { settleAtStart } from "./settle.ts"
+import { makeShadows } from "./shadows.ts"
 
 export interface CaptureOptions {
   readonly drivers: { readonly [K in Assignment["driver"]]: SourceDriver }
@@ -85,21 +87,27 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
       Effect.suspend(() => kept.commit(change(clock.currentTimeMillisUnsafe()), assignment.epoch))
     return {
       recorder,
-      expect: commit((now) => kept.ledger.expect(now, "starting", "waiting for the first picture")),
+      expect: (sinceMs) =>
+        commit((now) => kept.ledger.expect(sinceMs ?? now, "starting", "waiting for the first picture")),
       withdraw: commit((now) => kept.ledger.withdraw(now)),
     }
   })
 
-  const start = Effect.fnUntraced(function*(kept: KeptAssignment) {
+  /** `ring`: it only holds that, and is nobody's business, until it is assigned. */
+  const start = Effect.fnUntraced(function*(kept: KeptAssignment, ring?: StreamRing) {
     const { streamId } = kept.assignment
     const session = yield* makeSession({
       options: options.session,
       driver: options.drivers[kept.assignment.driver],
       initial: kept,
       openRecording,
-      publish: (status) => PubSub.publishUnsafe(changes, status),
+      publish: (status) => {
+        if (sessions.has(streamId)) PubSub.publishUnsafe(changes, status)
+      },
+      ...(ring === undefined ? {} : { ring }),
     })
-    sessions.set(streamId, session)
+    const among = ring === undefined ? sessions : shadows.sessions
+    among.set(streamId, session)
     yield* FiberMap.run(
       fibers,
       streamId,
@@ -111,14 +119,25 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
   })
 
   const stop = Effect.fnUntraced(function*(streamId: StreamId, forGood: boolean) {
-    const running = sessions.get(streamId)
+    const running = sessions.get(streamId) ?? shadows.sessions.get(streamId)
     yield* FiberMap.remove(fibers, streamId)
     sessions.delete(streamId)
+    shadows.sessions.delete(streamId)
     if (running !== undefined) yield* running.close(forGood)
+  })
+  const shadows = makeShadows({
+    clock,
+    guard,
+    isAssigned: (streamId) => assignments.get(streamId) !== undefined,
+    start,
+    stop: (streamId) => stop(streamId, true),
   })
 
   yield* Effect.addFinalizer(() =>
-    Effect.forEach([...sessions.keys()], (id) => stop(id, false), { concurrency: "unbounded", discard: true })
+    Effect.forEach([...sessions.keys(), ...shadows.sessions.keys()], (id) => stop(id, false), {
+      concurrency: "unbounded",
+      discard: true,
+    })
   )
   for (const kept of assignments.all()) yield* start(kept)
 
@@ -128,7 +147,7 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
   const tick = Effect.sync(() => {
     const before = wallAhead
     wallAhead = wallAheadMs()
-    for (const session of sessions.values()) {
+    for (const session of [...sessions.values(), ...shadows.sessions.values()]) {
       if (Math.abs(wallAhead - before) > stepMs) session.clockStep(wallAhead - before)
       session.tick()
     }
@@ -169,7 +188,8 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
         const previous = assignments.get(assignment.streamId)
         if (previous !== undefined && !previous.locked && sameAssignment(previous.assignment, assignment)) return
         const next = yield* kept(assignments.put(assignment), () => ({ assignment, sealed: null, locked: false }))
-        const running = sessions.get(assignment.streamId)
+        const running = sessions.get(assignment.streamId) ?? shadows.giveUp(assignment.streamId)
+        if (running !== undefined) sessions.set(assignment.streamId, running)
         if (running === undefined) yield* start(next)
         else yield* running.configure(next)
       })),
@@ -178,6 +198,7 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
         yield* fence(streamId, epoch)
         yield* kept(assignments.remove(streamId, epoch), () => undefined)
         yield* stop(streamId, true)
+        yield* shadows.fill
       })),
     assignments: Effect.sync(() => assignments.all().map(({ assignment }) => assignment)),
     status: (streamId) => sessions.get(streamId)?.status() ?? null,
@@ -226,5 +247,5 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
       }),
     parameters: (streamId) => sessions.get(streamId)?.hub.newestParameters() ?? null,
   }
-  return { supervisor, live }
+  return { supervisor, live, rings: shadows.service }
 })

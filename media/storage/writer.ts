@@ -94,6 +94,10 @@ class Queue {
     return true
   }
 
+  room(): number {
+    return this.options.queueBytes - this.queued
+  }
+
   /** No more fragments; with `drop`, those that wait are given up. */
   close(drop: boolean): void {
     this.open = false
@@ -233,6 +237,7 @@ export const makeWriter = Effect.fnUntraced(function*(options: WriterOptions) {
     entry,
     file: () => toSegmentFile(entry),
     append: (fragment) => queue.append(fragment),
+    room: () => queue.room(),
     failure: Deferred.await(failure),
     seal,
     entries: () => queue.entries,

@@ -209,6 +209,7 @@ export class FakeDisk {
             file.entries.push(entry)
             return true
           },
+          room: () => Number.MAX_SAFE_INTEGER,
           failure: Deferred.await(failure),
           seal: Effect.sync(() => {
             file.sealed = true
@@ -347,7 +348,7 @@ const vault = Vault.of({
 export const startNode = Effect.fnUntraced(
   function*(camera: FakeCamera, disk: FakeDisk, folder: FakeFolder, recorder: Partial<RecorderOptions> = {}) {
     const scope = yield* Scope.make()
-    const { live, supervisor } = yield* makeSupervisor({
+    const { live, rings, supervisor } = yield* makeSupervisor({
       drivers: { rtsp: camera.driver, mobile: camera.comingDriver },
       makeBuilder: makeFragmentBuilder,
       session: defaultSessionOptions,
@@ -361,6 +362,7 @@ export const startNode = Effect.fnUntraced(
     return {
       supervisor,
       live,
+      rings,
       stop: Scope.close(scope, Exit.void),
     }
   },
