@@ -54,6 +54,8 @@ export const FailoverSettings = Schema.Struct({
   maxCameras: between(1, 10_000),
   maxIngestBps: between(1_000_000, 100_000_000_000),
   maxDiskBytesPerSecond: between(1_000_000, 100_000_000_000),
+  /** Memory for what is held of shadowed cameras, all together. */
+  maxShadowMemoryBytes: between(16_777_216, 1_099_511_627_776),
 }).annotate({ identifier: "FailoverSettings" })
 export type FailoverSettings = typeof FailoverSettings.Type
 
@@ -67,6 +69,7 @@ export const defaultFailoverSettings: FailoverSettings = {
   maxCameras: 64,
   maxIngestBps: 400_000_000,
   maxDiskBytesPerSecond: 60_000_000,
+  maxShadowMemoryBytes: 536_870_912,
 }
 
 /** A whole object; what is left out goes back to its default. */
@@ -99,6 +102,23 @@ export const SessionTrial = Schema.Struct({
   detail: Schema.String,
 })
 export type SessionTrial = typeof SessionTrial.Type
+
+/** What is held in memory of a home node's cameras, so that footage is not interrupted when it fails. */
+export const ShadowView = Schema.Struct({
+  /** Streams that are recorded there and are not served here now. */
+  streams: Schema.Int,
+  /** Those of which all that is promised is held. */
+  ready: Schema.Int,
+  /** What is promised, milliseconds. */
+  holdMs: Schema.Int,
+  /** Of the stream of which least is held. */
+  leastMs: Schema.Int,
+  /** Memory in use. */
+  bytes: Schema.Int,
+  /** Cameras that do not come, a line each. */
+  troubles: Schema.Array(Schema.Struct({ cameraName: Schema.String, reason: Schema.String })),
+})
+export type ShadowView = typeof ShadowView.Type
 
 export const Snapshot = Schema.Struct({
   /** Null: none was given yet. */
@@ -138,6 +158,8 @@ export const ProtectionView = Schema.Struct({
   sessions: Schema.Array(SessionTrial),
   /** Changes of its cameras that were made here and that the home node does not have yet. */
   changes: Schema.Int,
+  /** Null: nothing is held, because of its class or because its cameras are not known here. */
+  shadow: Schema.NullOr(ShadowView),
   drill: Schema.NullOr(Schema.Struct({ at: Instant, gapMs: Schema.NullOr(Schema.Int), channels: Schema.Int })),
   createdAt: Instant,
   version: Schema.Int,

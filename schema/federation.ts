@@ -7,7 +7,7 @@
  *    fingerprint a person can compare.
  * 2. The epoch of a home node's channels grows by exactly one with every change of the serving node.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { EpochMs, Instant, NodeId } from "./common.ts"
 
 /** SHA-256 of a node's signing key as a JWK thumbprint (RFC 7638, RFC 8037), base64url: 43 characters. */
@@ -27,12 +27,17 @@ export type NodeRelation = typeof NodeRelation.Type
 export const NodeState = Schema.Literals(["online", "suspect", "offline", "unknown"])
 export type NodeState = typeof NodeState.Type
 
+/** Nodes of earlier versions do not tell it, and hold nothing in memory. */
+const MemoryBytes = Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
+
 /** What a node can take on, as it tells of itself. */
 export const NodeCapacity = Schema.Struct({
   cameras: Schema.Int,
   ingestBps: Schema.Int,
   diskBytesPerSecond: Schema.Int,
   diskFreeBytes: Schema.Int,
+  /** For what it holds of cameras that it shadows. */
+  memoryBytes: MemoryBytes,
 })
 export type NodeCapacity = typeof NodeCapacity.Type
 
@@ -43,6 +48,8 @@ export const CapacityNeed = Schema.Struct({
   diskBytesPerSecond: Schema.Int,
   /** For the outage that the settings expect. */
   diskBytes: Schema.Int,
+  /** For what is held of cameras that are shadowed. */
+  memoryBytes: MemoryBytes,
 })
 export type CapacityNeed = typeof CapacityNeed.Type
 

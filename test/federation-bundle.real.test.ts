@@ -69,7 +69,7 @@ it.live(
       const sinceMs = 1_700_000_000_000
       for (const _ of [1, 2]) {
         assert.deepStrictEqual([...(yield* cameraBundles.place(slot, [camera]))], [camera.id])
-        yield* recordBundles.place(slot, [recording], sinceMs)
+        yield* recordBundles.place(slot, [recording], () => sinceMs)
       }
       yield* cameraBundles.start(slot, [camera.id])
       assert.deepInclude(media.assignments.get(main), {

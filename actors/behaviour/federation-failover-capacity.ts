@@ -5,6 +5,7 @@
  * 1. What is served now counts as used, not as reserved; reservations are honoured in the order of registration.
  * 2. Every shortage is told with what is needed and what is left.
  */
+import { maxRingBytes, ringHoldMs } from "#media/shadow.ts"
 import type { StreamId } from "#schema/common.ts"
 import type { FailoverBundle } from "#schema/federation-bundle.ts"
 import type { FailoverSettings } from "#schema/federation-failover.ts"
@@ -32,7 +33,13 @@ export const ingestOf = (
   }, 0)
 }
 
-export const nothingNeeded: CapacityNeed = { cameras: 0, ingestBps: 0, diskBytesPerSecond: 0, diskBytes: 0 }
+export const nothingNeeded: CapacityNeed = {
+  cameras: 0,
+  ingestBps: 0,
+  diskBytesPerSecond: 0,
+  diskBytes: 0,
+  memoryBytes: 0,
+}
 
 export const sumOf = (needs: ReadonlyArray<CapacityNeed>): CapacityNeed =>
   needs.reduce((sum, need) => ({
@@ -40,27 +47,47 @@ export const sumOf = (needs: ReadonlyArray<CapacityNeed>): CapacityNeed =>
     ingestBps: sum.ingestBps + need.ingestBps,
     diskBytesPerSecond: sum.diskBytesPerSecond + need.diskBytesPerSecond,
     diskBytes: sum.diskBytes + need.diskBytes,
+    memoryBytes: sum.memoryBytes + need.memoryBytes,
   }), nothingNeeded)
 
-/** For so many cameras that bring so much, through the outage that is expected. */
-export const needOf = (
-  load: { readonly cameras: number; readonly ingestBps: number; readonly recorded: boolean },
-  settings: Pick<FailoverSettings, "expectedOutageHours">,
-): CapacityNeed => {
+/** Seconds that a ring holds at most where a group of pictures is four seconds long; blocks that are filled in part. */
+const ring = { seconds: ringHoldMs / 1_000 + 4, streamBytes: 1_048_576 } as const
+
+/**
+ * For so many cameras that bring so much, through the outage that is expected. `shadowed`: streams that are held in memory before
+ * anything fails; what they bring then is what they would bring afterwards.
+ */
+export const needOf = (load: {
+  readonly cameras: number
+  readonly ingestBps: number
+  readonly recorded: boolean
+  readonly shadowed: number
+}, settings: Pick<FailoverSettings, "expectedOutageHours">): CapacityNeed => {
   const diskBytesPerSecond = load.recorded ? Math.ceil(load.ingestBps / 8) : 0
   return {
     cameras: load.cameras,
     ingestBps: load.ingestBps,
     diskBytesPerSecond,
     diskBytes: diskBytesPerSecond * settings.expectedOutageHours * 3_600,
+    memoryBytes: load.shadowed === 0 ?
+      0 :
+      Math.min(
+        load.shadowed * maxRingBytes,
+        Math.ceil(load.ingestBps / 8 * ring.seconds) + load.shadowed * ring.streamBytes,
+      ),
   }
 }
+
+/** What is kept ready of a need: all of it, or while it is served what is wanted again as soon as the service ends. */
+export const reservedOf = (need: CapacityNeed, serving: boolean): CapacityNeed =>
+  serving ? { ...nothingNeeded, memoryBytes: need.memoryBytes } : need
 
 export const totalOf = (settings: FailoverSettings, diskFreeBytes: number): NodeCapacity => ({
   cameras: settings.maxCameras,
   ingestBps: settings.maxIngestBps,
   diskBytesPerSecond: settings.maxDiskBytesPerSecond,
   diskFreeBytes,
+  memoryBytes: settings.maxShadowMemoryBytes,
 })
 
 const shortage = (what: string, unit: string, needed: number, left: number) =>
@@ -72,6 +99,7 @@ export const shortOf = (total: NodeCapacity, taken: CapacityNeed, need: Capacity
   ...shortage("ingest", "bit/s", need.ingestBps, total.ingestBps - taken.ingestBps),
   ...shortage("disk writes", "bytes/s", need.diskBytesPerSecond, total.diskBytesPerSecond - taken.diskBytesPerSecond),
   ...shortage("disk space", "bytes", need.diskBytes, total.diskFreeBytes - taken.diskBytes),
+  ...shortage("memory", "bytes", need.memoryBytes, total.memoryBytes - taken.memoryBytes),
 ]
 
 export interface Reservation {
@@ -91,7 +119,7 @@ export const account = (
   let taken = used
   for (const { id, need, serving } of reservations) {
     result.set(id, serving ? [] : shortOf(total, taken, need))
-    if (!serving) taken = sumOf([taken, need])
+    taken = sumOf([taken, reservedOf(need, serving)])
   }
   return result
 }

@@ -19,6 +19,7 @@ import { account, totalOf } from "./federation-failover-capacity.ts"
 import { type HeardNode, monotonicMs } from "./federation-failover-heartbeat.ts"
 import type { makeLoad } from "./federation-failover-load.ts"
 import { type FailoverSettingsKept, windowOpen } from "./federation-failover-settings.ts"
+import type { Shadows } from "./federation-failover-shadow.ts"
 import type { Snapshots } from "./federation-failover-snapshot.ts"
 import type { Takeover } from "./federation-failover-takeover.ts"
 import { makeWard, type Ward } from "./federation-failover-ward.ts"
@@ -49,12 +50,13 @@ export interface DriverParts {
   readonly settings: FailoverSettingsKept
   readonly takeover: Takeover
   readonly snapshots: Snapshots
+  readonly shadows: Shadows
   readonly load: Effect.Success<typeof makeLoad>
   readonly heard: Stream.Stream<HeardNode>
   readonly publishChange: (ward: Ward, from: string, to: string, reason: string) => Effect.Effect<void>
 }
 
-export const makeDriver = ({ heard, load, publishChange, settings, snapshots, takeover }: DriverParts) =>
+export const makeDriver = ({ heard, load, publishChange, settings, shadows, snapshots, takeover }: DriverParts) =>
   Effect.gen(function*() {
     const [store, ownership, peers] = yield* Effect.all([FailoverStore, Ownership, Peers])
     const [controls, recordBacks] = yield* Effect.all([Controls, RecordBacks])
@@ -132,6 +134,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
 
     const leave = Effect.fnUntraced(function*(ward: Ward) {
       const { homeNodeId, id } = ward.row()
+      yield* shadows.letGo(ward)
       yield* ownership.disown(homeNodeId)
       yield* store.removeProtection(id)
       wards.delete(id)
@@ -143,6 +146,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, snapshots, ta
       Effect.gen(function*() {
         const { settings: all } = yield* settings.get
         yield* ward.tell({ type: "tick", windowOpen: windowOpen(all, yield* Clock.currentTimeMillis) })
+        yield* shadows.follow(ward)
         if (isLeft(ward.state())) yield* Effect.forkDetach(Effect.ignore(leave(ward)))
       }).pipe(Effect.catchCause((cause) => Effect.logDebug("A protection waits for the database", cause)))
 

@@ -29,7 +29,7 @@ export const makeLoad = Effect.gen(function*() {
     const ingestBps = rates.reduce((sum, streams) => [...streams.values()].reduce((a, b) => a + b, sum), 0)
     const usage = yield* storage.usage
     return {
-      used: { cameras, ingestBps, diskBytesPerSecond: Math.ceil(ingestBps / 8), diskBytes: 0 },
+      used: { cameras, ingestBps, diskBytesPerSecond: Math.ceil(ingestBps / 8), diskBytes: 0, memoryBytes: 0 },
       diskFreeBytes: usage.filter(({ state }) => state === "ok" || state === "slow")
         .reduce((sum, { floorBytes, freeBytes }) => sum + Math.max(0, freeBytes - floorBytes), 0),
     }

@@ -14,20 +14,22 @@ import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { type BundleShelf, openBundle } from "#cluster/bundle.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
+import { ShadowRings } from "#media/shadow.ts"
 import { SourceDrivers } from "#media/source.ts"
 import type { BundledCamera, FailoverBundle } from "#schema/federation-bundle.ts"
-import { BundleAnswer, type SessionTrial } from "#schema/federation-failover.ts"
+import { BundleAnswer, type ProtectionId, type SessionTrial } from "#schema/federation-failover.ts"
 import type { Slot } from "#schema/ownership.ts"
 import { Cause, Clock, Deferred, Effect, Redacted } from "effect"
 import { ingestOf, needOf } from "./federation-failover-capacity.ts"
 import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
+import { shadowedOf } from "./federation-failover-streams.ts"
 import { wordsOf } from "./federation-failover-takeover.ts"
 import type { Ward } from "./federation-failover-ward.ts"
 
 const path = "/federation/api/v1/federation/failover/config-bundle"
 const fetchLimit = "20 seconds"
 const trialsAtOnce = 4
-/** Until the first picture; a camera sends one with each group of pictures. */
+/** Until the first key picture; a camera sends one with each group of pictures. */
 const trialLimit = "15 seconds"
 /** Cameras of one home node that are tried. */
 const mostTrials = 256
@@ -35,7 +37,7 @@ const mostTrials = 256
 export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, peers, ownership, drivers] = yield* Effect.all([FailoverStore, Peers, Ownership, SourceDrivers])
-    const [cameraBundles, recordBundles] = yield* Effect.all([CameraBundles, RecordBundles])
+    const [cameraBundles, recordBundles, rings] = yield* Effect.all([CameraBundles, RecordBundles, ShadowRings])
     const identity = yield* NodeIdentity
 
     const trial = Effect.fnUntraced(
@@ -60,8 +62,8 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
           drainEveryMs: 20,
         }, {
           onParameters: () => {},
-          onUnit: () => {
-            Deferred.doneUnsafe(first, Effect.void)
+          onUnit: ({ key, track }) => {
+            if (key && track === "video") Deferred.doneUnsafe(first, Effect.void)
           },
           onLoss: () => {},
         }).pipe(
@@ -69,7 +71,7 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
           Effect.as(answer("accepted", "")),
           Effect.timeoutOrElse({
             duration: trialLimit,
-            orElse: () => Effect.succeed(answer("unreachable", "no picture in time")),
+            orElse: () => Effect.succeed(answer("unreachable", "no key picture in time")),
           }),
           Effect.catch((error) =>
             Effect.succeed(
@@ -82,16 +84,24 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         )
       },
     )
+    const trying = new Set<ProtectionId>()
+    /** Those that were not let in yet, or were not tried; a camera that is held in memory has let this node in. */
     const tryCameras = Effect.fn("failover.tryCameras")(function*(ward: Ward, cameras: ReadonlyArray<BundledCamera>) {
+      const { homeNodeId, id, sessions: before } = ward.row()
+      const known = new Map(before.map((session) => [session.channelId, session]))
+      const held = new Set(rings.status(homeNodeId).flatMap(({ cameraId, heldMs }) => heldMs > 0 ? [cameraId] : []))
       const wanted = cameras.filter(({ enabled }) => enabled).flatMap((camera) =>
         camera.channels.filter(({ active }) => active).map((channel) => ({ camera, channel }))
       ).slice(0, mostTrials)
-      const sessions = (yield* Effect.forEach(wanted, ({ camera, channel }) => trial(camera, channel), {
-        concurrency: trialsAtOnce,
-      })).flat()
-      yield* store.setSessions(ward.row().id, sessions)
+      const sessions = (yield* Effect.forEach(wanted, ({ camera, channel }) => {
+        const last = known.get(channel.id)
+        if (last?.outcome === "accepted") return Effect.succeed([{ ...last, cameraName: camera.name }])
+        if (last === undefined || !held.has(camera.id)) return trial(camera, channel)
+        return Effect.succeed([{ ...last, outcome: "accepted" as const, detail: "" }])
+      }, { concurrency: trialsAtOnce })).flat()
+      yield* store.setSessions(id, sessions)
       ward.change({ sessions })
-    })
+    }, (work, ward) => Effect.ensuring(work, Effect.sync(() => trying.delete(ward.row().id))))
 
     /** What is known of it from now on. */
     const know = Effect.fnUntraced(
@@ -101,9 +111,10 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         known: Pick<FailoverBundle, "cameras" | "recordings" | "ingestBps" | "digest" | "madeMs">,
         sizeBytes: number,
       ) {
-        const { class: kind, id, sessions } = ward.row()
+        const { class: kind, id } = ward.row()
         const cameras = known.cameras.filter(({ enabled }) => enabled).length
-        const load = { cameras, ingestBps: known.ingestBps, recorded: kind !== "liveOnly" }
+        const shadowed = kind === "shadow" ? shadowedOf(known, ownership.nodeId).length : 0
+        const load = { cameras, ingestBps: known.ingestBps, recorded: kind !== "liveOnly", shadowed }
         const need = needOf(load, (yield* settings.get).settings)
         const snapshot = {
           digest: known.digest,
@@ -116,8 +127,10 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         yield* store.setSnapshot(id, snapshot, need)
         yield* store.setSlot(id, slot)
         ward.change({ snapshot, need, slot })
+        const tries = !trying.has(id) && ward.state().service === null
+        if (tries) trying.add(id)
         yield* ward.outcome({ type: "bundleRefreshed", digest: known.digest })
-        if (sessions.length === 0) yield* Effect.forkDetach(tryCameras(ward, known.cameras))
+        if (tries) yield* Effect.forkDetach(tryCameras(ward, known.cameras))
       },
     )
     const fetch = Effect.fnUntraced(function*(ward: Ward, peer: Peer) {
@@ -140,6 +153,8 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
     })
 
     return {
+      /** Cameras of it are being tried. */
+      isTrying: (id: ProtectionId): boolean => trying.has(id),
       /** Fetches it; what fails is told to the machine, and answered in words. */
       refresh: (ward: Ward): Effect.Effect<string | null> =>
         Effect.gen(function*() {

@@ -20,6 +20,7 @@ import { NodeIdentity } from "#cluster/identity.ts"
 import { withJournal } from "#cluster/journal.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { ProtectionCommand } from "#cluster/protection-state.ts"
+import { ShadowRings } from "#media/shadow.ts"
 import type { EventDraft } from "#schema/event.ts"
 import type { FailoverBundle } from "#schema/federation-bundle.ts"
 import { RerouteId, ReturnAnswer } from "#schema/federation-failover.ts"
@@ -28,6 +29,7 @@ import { type Slot, StaleEpoch } from "#schema/ownership.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Cause, Clock, Effect, Schedule, Schema } from "effect"
 import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
+import { beginnings } from "./federation-failover-streams.ts"
 import type { Ward } from "./federation-failover-ward.ts"
 
 type Command<T extends ProtectionCommand["type"]> = Extract<ProtectionCommand, { readonly type: T }>
@@ -67,11 +69,12 @@ export const wordsOf = (cause: Cause.Cause<unknown>): string => {
 export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, ownership, peers, events] = yield* Effect.all([FailoverStore, Ownership, Peers, Events])
-    const [cameraBundles, holds, recordBundles, journals] = yield* Effect.all([
+    const [cameraBundles, holds, recordBundles, journals, rings] = yield* Effect.all([
       CameraBundles,
       CaptureHolds,
       RecordBundles,
       FailoverJournals,
+      ShadowRings,
     ])
     const identity = yield* NodeIdentity
     const { nodeId } = ownership
@@ -119,9 +122,11 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
     /** Writes what the bundle tells and begins its captures. */
     const bringIn = Effect.fnUntraced(function*(ward: Ward, peer: Peer, slot: Slot, lostMs: number) {
       const bundle = withChanges(yield* opened(peer), yield* journals.entries(peer.nodeId))
+      const since = beginnings(bundle, yield* rings.keep(peer.nodeId), lostMs)
       const placed = yield* cameraBundles.place(slot, bundle.cameras)
       if (ward.row().class !== "liveOnly") {
-        yield* recordBundles.place(slot, bundle.recordings.filter(({ cameraId }) => placed.has(cameraId)), lostMs)
+        const recordings = bundle.recordings.filter(({ cameraId }) => placed.has(cameraId))
+        yield* recordBundles.place(slot, recordings, (id) => since.get(id) ?? lostMs)
       }
       if (placed.size < bundle.cameras.length) {
         yield* Effect.logWarning("Cameras of another node have the ids of some that are here, and are left out", {

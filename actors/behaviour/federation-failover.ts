@@ -27,19 +27,21 @@ import {
   type ProtectionView,
   type Reroute,
   RerouteId,
+  type ShadowView,
 } from "#schema/federation-failover.ts"
 import type { RerouteStatus } from "#schema/federation-protection.ts"
 import type { Heartbeat, RecordBackProgress } from "#schema/federation.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect, Layer, Schedule, Schema, SubscriptionRef } from "effect"
-import { nothingNeeded, sumOf, totalOf } from "./federation-failover-capacity.ts"
+import { nothingNeeded, reservedOf, sumOf, totalOf } from "./federation-failover-capacity.ts"
 import { type Driver, makeDriver } from "./federation-failover-driver.ts"
 import { makeHeartbeats, monotonicMs } from "./federation-failover-heartbeat.ts"
 import { makeHome } from "./federation-failover-home.ts"
 import { makeLoad } from "./federation-failover-load.ts"
 import { makeReturn } from "./federation-failover-return.ts"
 import { makeFailoverSettings } from "./federation-failover-settings.ts"
+import { makeShadows, type Shadows } from "./federation-failover-shadow.ts"
 import { makeSnapshots } from "./federation-failover-snapshot.ts"
 import { makeTakeover } from "./federation-failover-takeover.ts"
 import type { Ward } from "./federation-failover-ward.ts"
@@ -85,7 +87,15 @@ const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Rerout
   }
 }
 
-const viewOf = (ward: Ward, wallMs: number, nowMs: number, changes: number): ProtectionView => {
+const viewOf = (
+  ward: Ward,
+  { changes, nowMs, shadow, wallMs }: {
+    readonly changes: number
+    readonly nowMs: number
+    readonly shadow: ShadowView | null
+    readonly wallMs: number
+  },
+): ProtectionView => {
   const [row, state] = [ward.row(), ward.state()]
   const { snapshot } = row
   return {
@@ -113,6 +123,7 @@ const viewOf = (ward: Ward, wallMs: number, nowMs: number, changes: number): Pro
     need: row.need,
     short: state.short,
     sessions: row.sessions,
+    shadow,
     changes,
     drill: row.drill === null ? null : { at: row.drill.atMs, gapMs: row.drill.gapMs, channels: row.drill.channels },
     createdAt: row.createdMs,
@@ -121,7 +132,7 @@ const viewOf = (ward: Ward, wallMs: number, nowMs: number, changes: number): Pro
 }
 
 /** What people ask of protections. */
-const protecting = (driver: Driver, refresh: (ward: Ward) => Effect.Effect<string | null>) =>
+const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => Effect.Effect<string | null>) =>
   Effect.gen(function*() {
     const [store, ownership, peers, journals] = yield* Effect.all([FailoverStore, Ownership, Peers, FailoverJournals])
     const one = (id: ProtectionId) =>
@@ -130,10 +141,11 @@ const protecting = (driver: Driver, refresh: (ward: Ward) => Effect.Effect<strin
         return ward === undefined ? Effect.fail(new ProtectionNotFound({ id })) : Effect.succeed(ward)
       })
     const view = (ward: Ward) =>
-      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs, journals.waiting()]), ([wall, now, waiting]) =>
-        viewOf(ward, wall, now, waiting.get(ward.row().homeNodeId) ?? 0))
-    const wrong = (ward: Ward, detail: string) =>
-      new ProtectionStateWrong({ state: ward.state().tag, detail })
+      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs, journals.waiting()]), ([wallMs, nowMs, waiting]) => {
+        const changes = waiting.get(ward.row().homeNodeId) ?? 0
+        return viewOf(ward, { changes, nowMs, shadow: shadows.view(ward), wallMs })
+      })
+    const wrong = (ward: Ward, detail: string) => new ProtectionStateWrong({ state: ward.state().tag, detail })
 
     const protect = Effect.fn("Failovers.protect")(function*(input: ProtectionCreate) {
       if (input.nodeId === ownership.nodeId) {
@@ -212,8 +224,10 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
     const shelf = yield* bundleShelf(`${dataFolder}/failover`)
     const takeover = yield* makeTakeover(shelf, settings)
     const snapshots = yield* makeSnapshots(shelf, settings)
+    const shadows = yield* makeShadows({ settings, snapshots, takeover })
     const driver = yield* makeDriver({
       settings,
+      shadows,
       takeover,
       snapshots,
       load,
@@ -234,7 +248,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
           resource: [],
         }),
     })
-    const ofProtections = yield* protecting(driver, snapshots.refresh)
+    const ofProtections = yield* protecting(driver, shadows, snapshots.refresh)
 
     const digest = yield* SubscriptionRef.make("")
     yield* Effect.flatMap(home.digest, (now) => SubscriptionRef.set(digest, now)).pipe(
@@ -322,7 +336,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,
-          reserved: sumOf(wards.filter((ward) => ward.state().service === null).map((ward) => ward.row().need)),
+          reserved: sumOf(wards.map((ward) => reservedOf(ward.row().need, ward.state().service !== null))),
         },
         wouldNotFit,
       } satisfies FailoverStatus

@@ -11,7 +11,7 @@ import { moving } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
-import { allTime } from "#schema/common.ts"
+import { allTime, type RecordingId } from "#schema/common.ts"
 import type { Slot } from "#schema/ownership.ts"
 import type { NewRecording } from "#schema/record-config.ts"
 import { Clock, Effect, Layer } from "effect"
@@ -39,7 +39,7 @@ const make = Effect.gen(function*() {
       )
     }),
     place: Effect.fn("RecordBundles.place")(
-      function*(slot: Slot, recordings: ReadonlyArray<NewRecording>, sinceMs: number) {
+      function*(slot: Slot, recordings: ReadonlyArray<NewRecording>, sinceMs: (id: RecordingId) => number) {
         const epoch = yield* ownership.epochOf(slot)
         if (epoch === null) return yield* moving()
         yield* store.place({ slot, epoch, nowMs: yield* Clock.currentTimeMillis }, recordings, sinceMs)

@@ -29,7 +29,7 @@ export class RecordBundles extends Context.Service<RecordBundles, {
   readonly place: (
     slot: Slot,
     recordings: ReadonlyArray<NewRecording>,
-    sinceMs: EpochMs,
+    sinceMs: (id: RecordingId) => EpochMs,
   ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** When each recording of the slot last changed, by id. */
   readonly changedMs: (slot: Slot) => Effect.Effect<ReadonlyMap<string, EpochMs>, DependencyUnavailable>

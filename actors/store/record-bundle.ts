@@ -25,7 +25,7 @@ export class RecordBundleStore extends Context.Service<RecordBundleStore, {
   readonly place: (
     writer: Writer,
     recordings: ReadonlyArray<NewRecording>,
-    keptFromMs: EpochMs,
+    keptFromMs: (id: RecordingId) => EpochMs,
   ) => Effect.Effect<void, StaleEpoch | DependencyUnavailable>
   /** When each recording of the slot last changed. */
   readonly changedMs: (slot: Slot) => Effect.Effect<ReadonlyMap<string, EpochMs>, DependencyUnavailable>
@@ -88,20 +88,25 @@ const reading = (sql: SqlClient.SqlClient) => ({
 })
 
 const writing = (sql: SqlClient.SqlClient) => {
-  const put = (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: EpochMs) => {
+  const put = (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: (id: RecordingId) => EpochMs) => {
     const now = new Date(writer.nowMs)
-    const rows = recordings.map((one) => ({ ...one, createdAt: new Date(uuid7Time(one.id)).toISOString() }))
+    const rows = recordings.map((one) => ({
+      ...one,
+      createdAt: new Date(uuid7Time(one.id)).toISOString(),
+      keptFrom: new Date(keptFromMs(one.id)).toISOString(),
+    }))
     return sql`
       INSERT INTO recording (id, token, slot, camera_id, channel_id, role, mode, enabled, state, reason, retention_days,
         max_bytes, pre_event_seconds, post_event_seconds, schedule, kept_from, created_at, updated_at, version)
       SELECT r.id, r."recordingToken", ${writer.slot}::text, r."cameraId", r."channelId", r.role, r.mode, r.enabled, 'waiting', '',
         r."retentionDays", r."maxBytes", r."preEventSeconds", r."postEventSeconds", r.schedule,
-        ${new Date(keptFromMs)}::timestamptz, r."createdAt", ${now}::timestamptz, 1
+        r."keptFrom", r."createdAt", ${now}::timestamptz, 1
       FROM jsonb_to_recordset(${
       JSON.stringify(rows)
     }::text::jsonb) AS r (id uuid, "recordingToken" uuid, "cameraId" uuid,
         "channelId" uuid, role text, mode text, enabled boolean, "retentionDays" integer, "maxBytes" bigint,
-        "preEventSeconds" integer, "postEventSeconds" integer, schedule jsonb, "createdAt" timestamptz)
+        "preEventSeconds" integer, "postEventSeconds" integer, schedule jsonb, "createdAt" timestamptz,
+        "keptFrom" timestamptz)
       ON CONFLICT (id) DO UPDATE SET mode = excluded.mode, enabled = excluded.enabled,
         retention_days = excluded.retention_days, max_bytes = excluded.max_bytes, schedule = excluded.schedule,
         pre_event_seconds = excluded.pre_event_seconds, post_event_seconds = excluded.post_event_seconds,
@@ -113,7 +118,7 @@ const writing = (sql: SqlClient.SqlClient) => {
       Effect.provideService(SqlClient.SqlClient, sql),
     )
   return {
-    place: (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: EpochMs) =>
+    place: (writer: Writer, recordings: ReadonlyArray<NewRecording>, keptFromMs: (id: RecordingId) => EpochMs) =>
       owned(
         writer,
         Effect.gen(function*() {
@@ -124,7 +129,7 @@ const writing = (sql: SqlClient.SqlClient) => {
         }),
       ),
     merge: (writer: Writer, recordings: ReadonlyArray<NewRecording>) =>
-      owned(writer, Effect.asVoid(put(writer, recordings, writer.nowMs))),
+      owned(writer, Effect.asVoid(put(writer, recordings, () => writer.nowMs))),
     addGaps: (nodeId: NodeId, epoch: number, gaps: ReadonlyArray<LedgerGap>) =>
       gaps.length === 0 ? Effect.void : answered(Effect.asVoid(sql`
         INSERT INTO recording_gap (id, recording_id, node_id, epoch, start_at, end_at, cause, detail)

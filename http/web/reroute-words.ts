@@ -60,8 +60,11 @@ export const nodeWords: Readonly<Record<FederationNode["state"], Word>> = {
 }
 
 export const classWords: Readonly<Record<ProtectionClass, readonly [name: string, hint: string]>> = {
-  warm: ["warm", "Its configuration is here and ready; recording begins when it fails."],
-  shadow: ["shadow", "Taken over as a warm one is."],
+  warm: ["warm", "Its configuration is here and ready; recording begins when it fails, and some seconds are lost."],
+  shadow: [
+    "shadow",
+    "Nothing is lost: each camera is connected to from here too, all the time, and its last 30 s are held in memory. Costs a second stream of each camera on the network, and memory here: about 15 MB a camera of 4 Mbit/s.",
+  ],
   liveOnly: ["live only", "Live pictures when it fails, no recording."],
 }
 

@@ -50,6 +50,9 @@ export const sizeOf = (bytes: number): string => {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`
 }
 
+/** `4.0 Mbit/s` */
+export const megabits = (bps: number): string => `${(bps / 1_000_000).toFixed(1)} Mbit/s`
+
 /** A share in percent that says 100 only when nothing is missing. */
 export const percentOf = (part: number, whole: number): string => {
   if (whole <= 0) return "—"

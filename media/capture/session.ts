@@ -211,9 +211,7 @@ class StreamSession implements Session {
   }
 
   close(forGood: boolean): Effect.Effect<void> {
-    return this.guard.withPermits(1)(
-      Effect.andThen(this.slot.close(forGood), Effect.sync(() => this.inlet.close())),
-    )
+    return this.guard.withPermits(1)(Effect.andThen(this.slot.close(forGood), Effect.sync(() => this.inlet.close())))
   }
 
   private mode(): Mode {

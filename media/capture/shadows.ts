@@ -6,7 +6,7 @@
  *    wanted is connected to anew, with an empty ring.
  * 2. Sessions here are neither on record nor told of.
  */
-import { ringHoldMs, type RingStatus, maxRingBytes, type ShadowRings, type ShadowStream } from "#media/shadow.ts"
+import { maxRingBytes, ringHoldMs, type RingStatus, type ShadowRings, type ShadowStream } from "#media/shadow.ts"
 import type { StreamId } from "#schema/common.ts"
 import { type Clock, Effect, type Semaphore } from "effect"
 import type { KeptAssignment } from "./assignments.ts"
@@ -83,11 +83,13 @@ export const makeShadows = ({ clock, guard, isAssigned, start, stop }: Parts) =>
       }),
     keep: (key) =>
       Effect.sync(() =>
-        new Map(ofKey(key).flatMap(({ ring, stream: { streamId } }) => {
-          ring.keep()
-          const sinceMs = ring.sinceMs()
-          return sinceMs === null ? [] : [[streamId, sinceMs]]
-        }))
+        new Map(
+          ofKey(key).flatMap(({ ring, stream: { streamId } }) => {
+            ring.keep()
+            const sinceMs = ring.sinceMs()
+            return sinceMs === null ? [] : [[streamId, sinceMs]]
+          }),
+        )
       ),
   }
   return {

@@ -5,6 +5,7 @@
  * Invariants
  * 1. The cameras number their frames: what is missing is judged by those on both disks, not by what a node says.
  * 2. Everything is asked by HTTP, as an administrator would.
+ * 3. Footage goes from the guardian's disk to the home node's and never back: what is read of the guardian's first misses nothing.
  */
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -22,20 +23,8 @@ export interface FailoverProofOptions {
   readonly cameras: number
   /** `federation`: each node has a database of its own, and they are paired; `cluster`: both have one. */
   readonly form: "federation" | "cluster"
-  /** What happens besides, in the first run; figures of that run are not those of a takeover alone. */
-  readonly besides?: Besides
-}
-
-interface RunNodes {
-  readonly home: NodeProcess
-  readonly guard: NodeProcess
-  readonly protection: string
-}
-export interface Besides {
-  /** Instead of killing the home node plainly; answers when it was killed. */
-  readonly kill: (nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<number>
-  readonly takenOver: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
-  readonly home: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
+  /** Of warm, the time without footage is measured; of shadow, no frame may be missing. */
+  readonly kind?: "warm" | "shadow"
 }
 
 const federation = "/federation/api/v1/federation"
@@ -62,6 +51,12 @@ export interface ProtectionTold {
   readonly control: boolean
   readonly snapshot: { readonly cameras: number; readonly recordings: number; readonly stale: boolean }
   readonly sessions: ReadonlyArray<{ readonly outcome: string; readonly detail: string }>
+  readonly shadow: {
+    readonly streams: number
+    readonly ready: number
+    readonly leastMs: number
+    readonly bytes: number
+  } | null
   readonly need: { readonly cameras: number; readonly ingestBps: number }
   readonly drill: { readonly gapMs: number | null; readonly channels: number } | null
 }
@@ -177,25 +172,51 @@ const framesOf = (node: NodeProcess, { recordingId }: Recorded): ReadonlyArray<S
     }
   })
 
+/** Frames that neither disk has, from the first frame of all to the newest; and those that the guardian has twice. */
+const completeness = (nodes: { readonly home: NodeProcess; readonly guard: NodeProcess }, one: Recorded) => {
+  const there = framesOf(nodes.guard, one).map(({ frame }) => frame)
+  const here = framesOf(nodes.home, one).map(({ frame }) => frame)
+  const all = new Set([...there, ...here])
+  const first = Math.min(...all)
+  const missing = Array.from({ length: Math.max(...all) - first }, (_, n) => first + n).filter((n) => !all.has(n))
+  return { frames: all.size, missing, twice: there.length - new Set(there).size }
+}
+
+/** Every ring is full: half a minute after the cameras were connected to. */
+const untilShadowed = (guard: NodeProcess, id: string, streams: number) =>
+  until(
+    "rings that are full",
+    () => protectionOf(guard, id),
+    ({ shadow }) => shadow !== null && shadow.streams === streams && shadow.ready === streams,
+  )
+
 const median = (numbers: ReadonlyArray<number>) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
 
 const oneRun = async (
   report: Report,
-  nodes: RunNodes,
+  nodes: {
+    readonly home: NodeProcess
+    readonly guard: NodeProcess
+    readonly protection: string
+    readonly kind: string
+  },
   recorded: ReadonlyArray<Recorded>,
   run: number,
-  besides?: Besides,
 ): Promise<{ readonly told: number; readonly seen: number }> => {
-  const { guard, home, protection } = nodes
+  const { guard, home, kind, protection } = nodes
   await untilState(guard, protection, "protected", "recordingBack")
+  if (kind === "shadow") {
+    const { shadow } = await untilShadowed(guard, protection, recorded.length)
+    report.say(`${shadow!.leastMs} ms of each of ${shadow!.streams} cameras are held in ${shadow!.bytes} bytes`)
+  }
   await until(
     "its cameras recording at home",
     async () => recorded.map((one) => framesOf(home, one).length),
     (counts) => counts.every((count) => count > 25),
   )
   const before = new Set((await listed<RerouteTold>(guard, `${failover}/reroutes`)).map(({ id }) => id))
-  const killedMs = await (besides === undefined ? home.kill() : besides.kill(nodes, recorded))
+  const killedMs = await home.kill()
   const taken = await until(
     "a reroute with its gap",
     () => listed<RerouteTold>(guard, `${failover}/reroutes`),
@@ -211,7 +232,6 @@ const oneRun = async (
   )
   report.check(reroute.channels.length === recorded.length, `${reroute.channels.length} channels rerouted`)
 
-  await besides?.takenOver(report, nodes, recorded)
   await begin(home)
   await until(
     "the failback",
@@ -219,6 +239,14 @@ const oneRun = async (
     (all) => all.some(({ id, state }) => id === reroute.id && (state === "recordingBack" || state === "done")),
   )
   await sleep(3_000)
+  for (const one of kind === "shadow" ? recorded : []) {
+    const { frames, missing, twice } = completeness(nodes, one)
+    report.say(
+      `run ${run}: ${missing.length} of ${frames} frames are missing, ${twice} are twice on the guardian's disk`,
+    )
+    report.check(missing.length === 0, `frames ${missing.slice(0, 20).join()} are on neither disk`)
+    report.check(twice === 0, `${twice} frames are twice on the guardian's disk`)
+  }
   for (const one of recorded) {
     const here = framesOf(guard, one)
     const lastHere = Math.max(...here.map(({ frame }) => frame))
@@ -229,14 +257,13 @@ const oneRun = async (
     const lost = Array.from({ length: Math.max(0, lastHere - first) }, (_, n) => first + n).filter((n) => !after.has(n))
     report.check(lost.length === 0, `${lost.length} frames are on neither disk once the guardian records`)
   }
-  await besides?.home(report, nodes, recorded)
   return { told: reroute.gapMs ?? 0, seen }
 }
 
 /** `runs` times: the home node is killed, its guardian records, it comes back. */
 export const proveFailover = async (
   report: Report,
-  { besides, cameras: count, form, runs }: FailoverProofOptions,
+  { cameras: count, form, kind = "warm", runs }: FailoverProofOptions,
 ): Promise<void> => {
   const folder = mkdtempSync(path.join(tmpdir(), "nightjar-failover-"))
   const cameras = await startCameras(count)
@@ -251,7 +278,7 @@ export const proveFailover = async (
     const { id } = (await guard.call("POST", `${failover}/protections`, {
       nodeId: homeId,
       automatic: true,
-      class: "warm",
+      class: kind,
     })) as ProtectionTold
     const recorded: Array<Recorded> = []
     for (const [n, sourceUrl] of cameras.urls.entries()) {
@@ -265,7 +292,11 @@ export const proveFailover = async (
     )
     const gaps: Array<{ readonly told: number; readonly seen: number }> = []
     for (let run = 1; run <= runs; run++) {
-      gaps.push(await oneRun(report, { home, guard, protection: id }, recorded, run, run === 1 ? besides : undefined))
+      gaps.push(await oneRun(report, { home, guard, protection: id, kind }, recorded, run))
+    }
+    if (kind === "shadow") {
+      report.check(gaps.every(({ told }) => told === 0), `a gap was told: ${gaps.map(({ told }) => told).join()} ms`)
+      return
     }
     const seen = gaps.map((gap) => gap.seen)
     const worst = Math.max(...seen)

@@ -68,12 +68,8 @@ describe("shadow", () => {
       expect(causes(node)).toEqual(["camera_offline"])
       const entries = spans(disk)
       expect(entries[0]!.startMs).toBeLessThan(begin + 14_000)
-      const faults = judge(
-        entries,
-        node.supervisor.gaps(recordingId, always),
-        entries[0]!.startMs,
-        begin + 54_000,
-      ).faults
+      const faults =
+        judge(entries, node.supervisor.gaps(recordingId, always), entries[0]!.startMs, begin + 54_000).faults
       expect(faults).toEqual([])
       yield* node.stop
     }))

@@ -1,6 +1,7 @@
 /**
- * kill -9 of a home node that is guarded: `npm run prove:failover -- [--form federation|cluster] [--runs 20] [--cameras 2]`. In the
- * form `federation` (if left out) the guardian has a database of its own; in the form `cluster` both are members of one.
+ * kill -9 of a home node that is guarded:
+ * `npm run prove:failover -- [--form federation|cluster] [--class warm|shadow] [--runs 20] [--cameras 2]`. In the form `federation`
+ * (if left out) the guardian has a database of its own; in the form `cluster` both are members of one.
  *
  * Default settings but for how soon the cameras go home. The frames that the simulated cameras number tell what is missing.
  */
@@ -11,14 +12,16 @@ import { prove } from "../harness/report.ts"
 const { values } = parseArgs({
   options: {
     form: { type: "string", default: "federation" },
+    class: { type: "string", default: "warm" },
     runs: { type: "string", default: "20" },
     cameras: { type: "string", default: "2" },
   },
 })
-const { form } = values
+const { class: kind, form } = values
 if (form !== "federation" && form !== "cluster") throw new Error("--form is federation or cluster")
+if (kind !== "warm" && kind !== "shadow") throw new Error("--class is warm or shadow")
 
 await prove(
   "prove:failover",
-  (report) => proveFailover(report, { form, runs: Number(values.runs), cameras: Number(values.cameras) }),
+  (report) => proveFailover(report, { form, kind, runs: Number(values.runs), cameras: Number(values.cameras) }),
 )

@@ -1,6 +1,6 @@
 /** What this node carries, what it keeps room for, and what would not fit if all it guards failed together. */
 import type { FailoverStatus, ProtectionView } from "#schema/federation-failover.ts"
-import { sizeOf } from "../time.ts"
+import { megabits, sizeOf } from "../time.ts"
 
 interface BarProps {
   readonly name: string
@@ -9,8 +9,6 @@ interface BarProps {
   readonly total: number
   readonly words: (value: number) => string
 }
-
-const megabits = (bps: number): string => `${(bps / 1_000_000).toFixed(1)} Mbit/s`
 
 const Bar = ({ name, reserved, total, used, words }: BarProps) => {
   const whole = Math.max(total, used + reserved, 1)
@@ -70,6 +68,13 @@ export const Capacity = ({ protections, status }: {
           used={used.diskBytes}
           reserved={reserved.diskBytes}
           total={total.diskFreeBytes}
+          words={sizeOf}
+        />
+        <Bar
+          name="Memory for shadowed cameras"
+          used={used.memoryBytes}
+          reserved={reserved.memoryBytes}
+          total={total.memoryBytes}
           words={sizeOf}
         />
       </div>

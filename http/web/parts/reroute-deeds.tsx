@@ -11,8 +11,7 @@ import { Modal } from "./notes.tsx"
 
 export type Deed = "takeover" | "failback" | "drill" | "snapshot" | "release"
 
-/** Those that differ in what this release does. */
-const classes: ReadonlyArray<ProtectionClass> = ["warm", "liveOnly"]
+const classes: ReadonlyArray<ProtectionClass> = ["warm", "shadow", "liveOnly"]
 
 /** `nodes`: those that are not guarded yet. */
 export const ProtectDialog = ({ nodes, onDone }: {

@@ -4,7 +4,7 @@ import type { ProtectionView, Reroute } from "#schema/federation-failover.ts"
 import type { RecordBackJob } from "#schema/federation-recordback.ts"
 import { titleOf } from "../event-words.ts"
 import { countOf, eventWords, recordBackWords, rerouteWords } from "../reroute-words.ts"
-import { lengthOf, momentOf, percentOf, sizeOf } from "../time.ts"
+import { lengthOf, megabits, momentOf, percentOf, sizeOf } from "../time.ts"
 import type { EventLog } from "../use-reroutes.ts"
 import { Badge, Why } from "./notes.tsx"
 import { SeverityIcon } from "./severity.tsx"
@@ -43,7 +43,7 @@ const RecordBack = ({ job, name, reroute: { recordBack: progress } }: {
         value={progress.bytesDone}
       />
       <div className="facts">
-        {progress.rateBps !== null && <span>{(progress.rateBps / 1_000_000).toFixed(1)} Mbit/s</span>}
+        {progress.rateBps !== null && <span>{megabits(progress.rateBps)}</span>}
         {progress.estimatedEnd !== null && <span>done about {momentOf(progress.estimatedEnd)}</span>}
         {job !== undefined && job.attempt > 1 && <span>attempt {job.attempt}</span>}
         {job !== undefined && job.nextAttemptAt !== null && <span>goes on {momentOf(job.nextAttemptAt)}</span>}

@@ -2,7 +2,7 @@
 import type { ProtectionView } from "#schema/federation-failover.ts"
 import type { ReactNode } from "react"
 import { classWords, countOf, protectionWords, serves } from "../reroute-words.ts"
-import { lengthOf, momentOf, sizeOf } from "../time.ts"
+import { lengthOf, megabits, momentOf, sizeOf } from "../time.ts"
 import { Badge, Why } from "./notes.tsx"
 import type { Deed } from "./reroute-deeds.tsx"
 
@@ -58,6 +58,35 @@ const Trials = ({ sessions }: Pick<ProtectionView, "sessions">) => {
         ))}
       </ul>
     </details>
+  )
+}
+
+/** Only before it is served here: then its rings are part of the recordings. */
+const Shadow = ({ one: { need, shadow, state } }: { readonly one: ProtectionView }) => {
+  if (shadow === null || serves(state)) return null
+  const { bytes, holdMs, leastMs, ready, streams, troubles } = shadow
+  const all = streams > 0 && ready === streams
+  return (
+    <>
+      <p className="small" role="status">
+        {streams === 0 ?
+          "Shadowing: nothing is recorded there." :
+          all ?
+          `Shadowing: ${lengthOf(holdMs)} held of each of ${countOf(streams, "camera")}` :
+          `Shadowing: ${lengthOf(holdMs)} held of ${ready} of ${countOf(streams, "camera")}, ${
+            lengthOf(leastMs)
+          } of the one with least`}
+        {streams > 0 &&
+          `, ${sizeOf(bytes)} in memory of ${sizeOf(need.memoryBytes)} kept for it, ${
+            megabits(need.ingestBps)
+          } from its cameras.`}
+      </p>
+      {troubles.length > 0 && (
+        <ul className="lines small">
+          {troubles.map(({ cameraName, reason }) => <li key={`${cameraName} ${reason}`}>{cameraName}: {reason}</li>)}
+        </ul>
+      )}
+    </>
   )
 }
 
@@ -117,6 +146,7 @@ const Protection = ({ allowed, one, onDeed }: {
         )}
         <Snapshot snapshot={one.snapshot} />
       </dl>
+      <Shadow one={one} />
       <Trials sessions={one.sessions} />
       <Drill drill={one.drill} />
       {allowed && (

@@ -40,6 +40,13 @@ const capacity: ReadonlyArray<Bounds> = [
   ["maxCameras", "Cameras", 1, 10_000, "In all, this node's own included."],
   ["maxIngestBps", "Ingest, bit/s", 1_000_000, 100_000_000_000, "In all."],
   ["maxDiskBytesPerSecond", "Disk writes, bytes/s", 1_000_000, 100_000_000_000, "In all."],
+  [
+    "maxShadowMemoryBytes",
+    "Memory of shadows, bytes",
+    16_777_216,
+    1_099_511_627_776,
+    "Of all cameras that are shadowed.",
+  ],
   ["expectedOutageHours", "Outage, h", 1, 720, "Disk space is kept for one so long."],
 ]
 
