@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { judge } from "./capture-checker.ts"
-import { assignment, FakeDisk, recordingId, startNode, streamId } from "./capture-harness.ts"
+import { assignment, type FakeDisk, recordingId, startNode, streamId } from "./capture-harness.ts"
 import { always, begin, causes, setup, spans } from "./capture-scene.ts"
 
 const held = { ...assignment(), epoch: 0, recording: null }
