@@ -23,5 +23,6 @@ if (kind !== "warm" && kind !== "shadow") throw new Error("--class is warm or sh
 
 await prove(
   "prove:failover",
-  (report) => proveFailover(report, { form, kind, runs: Number(values.runs), cameras: Number(values.cameras) }),
+  (report) =>
+    proveFailover(report, { form, kinds: [kind], runs: Number(values.runs), cameras: Number(values.cameras) }),
 )
