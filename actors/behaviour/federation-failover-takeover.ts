@@ -124,10 +124,11 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const bundle = withChanges(yield* opened(peer), yield* journals.entries(peer.nodeId))
       const since = beginnings(bundle, yield* rings.keep(peer.nodeId), lostMs)
       const placed = yield* cameraBundles.place(slot, bundle.cameras)
-      if (ward.row().class !== "liveOnly") {
-        const recordings = bundle.recordings.filter(({ cameraId }) => placed.has(cameraId))
-        yield* recordBundles.place(slot, recordings, (id) => since.get(id) ?? lostMs)
-      }
+      // Of `liveOnly` none: what is here of an earlier reroute, still on its way home, is switched off.
+      const recordings = ward.row().class === "liveOnly" ?
+        [] :
+        bundle.recordings.filter(({ cameraId }) => placed.has(cameraId))
+      yield* recordBundles.place(slot, recordings, (id) => since.get(id) ?? lostMs)
       if (placed.size < bundle.cameras.length) {
         yield* Effect.logWarning("Cameras of another node have the ids of some that are here, and are left out", {
           cameras: bundle.cameras.filter(({ id }) => !placed.has(id)).map(({ name }) => name),

@@ -152,6 +152,12 @@ const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => E
         return yield* InvalidInput.at("/payload/nodeId", "is this node; a node cannot stand in for itself")
       }
       const peer = yield* peers.get(input.nodeId)
+      if (peer.relation === "member" && input.class === "liveOnly") {
+        return yield* InvalidInput.at(
+          "/payload/class",
+          "is for nodes with databases apart; members record what they serve",
+        )
+      }
       const row = {
         id: ProtectionId.make(yield* uuid7),
         homeNodeId: input.nodeId,
