@@ -87,15 +87,12 @@ const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Rerout
   }
 }
 
-const viewOf = (
-  ward: Ward,
-  { changes, nowMs, shadow, wallMs }: {
-    readonly changes: number
-    readonly nowMs: number
-    readonly shadow: ShadowView | null
-    readonly wallMs: number
-  },
-): ProtectionView => {
+const viewOf = (ward: Ward, { changes, nowMs, shadow, wallMs }: {
+  readonly changes: number
+  readonly nowMs: number
+  readonly shadow: ShadowView | null
+  readonly wallMs: number
+}): ProtectionView => {
   const [row, state] = [ward.row(), ward.state()]
   const { snapshot } = row
   return {
