@@ -156,8 +156,8 @@ export const ProtectionView = Schema.Struct({
   /** What would not fit, a line each. */
   short: Schema.Array(Schema.String),
   sessions: Schema.Array(SessionTrial),
-  /** Changes of its cameras that were made here and that the home node does not have yet. */
-  changes: Schema.Int,
+  /** Changes of its cameras that were made here and that the home node does not have yet; null: not known at the moment. */
+  changes: Schema.NullOr(Schema.Int),
   /** Null: nothing is held, because of its class or because its cameras are not known here. */
   shadow: Schema.NullOr(ShadowView),
   drill: Schema.NullOr(Schema.Struct({ at: Instant, gapMs: Schema.NullOr(Schema.Int), channels: Schema.Int })),
@@ -214,8 +214,8 @@ export const FailoverStatus = Schema.Struct({
   /** Another node serves this one's cameras; null: none does, or this cannot be known. */
   servedBy: Schema.NullOr(Schema.Struct({ nodeId: NodeId, epoch: Schema.Int, control: Schema.Boolean })),
   blocked: Schema.Array(BlockedOperation),
-  /** Of this node's configuration, changed on both nodes during a takeover, that nobody has decided. */
-  conflicts: Schema.Int,
+  /** Of this node's configuration, changed on both nodes during a takeover, that nobody has decided; null: not known at the moment. */
+  conflicts: Schema.NullOr(Schema.Int),
   capacity: Schema.Struct({
     total: NodeCapacity,
     /** Of its own cameras and of those it serves now. */

@@ -16,8 +16,8 @@ import { NewRecording } from "./record-config.ts"
 
 /** Changes of one home node that wait for it: then this node changes nothing more of its cameras. */
 export const maxJournal = 10_000
-/** Entries of one answer. */
-export const journalPage = 200
+/** Entries of one answer: with schedules of 168 windows before and after some MiB. */
+export const journalPage = 100
 
 export const ThingKind = Schema.Literals(["camera", "channel", "stream", "recording"])
 export type ThingKind = typeof ThingKind.Type

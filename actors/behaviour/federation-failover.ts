@@ -56,6 +56,9 @@ export interface FailoverOptions {
 /** The digest of this node's configuration is looked at so often. */
 const digestEvery = "2 seconds"
 
+/** What is known without the database is told without it. */
+const databaseLimit = "1 second"
+
 const cursor = cursorOf("reroutes", Schema.Struct({ id: RerouteId }))
 
 const notBegun: RecordBackProgress = {
@@ -87,8 +90,12 @@ const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Rerout
   }
 }
 
+/** What stands in the database only; null where that does not answer at once. */
+const soon = <A, E>(look: Effect.Effect<A, E>): Effect.Effect<A | null> =>
+  Effect.timeout(look, databaseLimit).pipe(Effect.catch(() => Effect.succeed(null)))
+
 const viewOf = (ward: Ward, { changes, nowMs, shadow, wallMs }: {
-  readonly changes: number
+  readonly changes: number | null
   readonly nowMs: number
   readonly shadow: ShadowView | null
   readonly wallMs: number
@@ -138,10 +145,13 @@ const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => E
         return ward === undefined ? Effect.fail(new ProtectionNotFound({ id })) : Effect.succeed(ward)
       })
     const view = (ward: Ward) =>
-      Effect.map(Effect.all([Clock.currentTimeMillis, monotonicMs, journals.waiting()]), ([wallMs, nowMs, waiting]) => {
-        const changes = waiting.get(ward.row().homeNodeId) ?? 0
-        return viewOf(ward, { changes, nowMs, shadow: shadows.view(ward), wallMs })
-      })
+      Effect.map(
+        Effect.all([Clock.currentTimeMillis, monotonicMs, soon(journals.waiting())]),
+        ([wallMs, nowMs, waiting]) => {
+          const changes = waiting === null ? null : waiting.get(ward.row().homeNodeId) ?? 0
+          return viewOf(ward, { changes, nowMs, shadow: shadows.view(ward), wallMs })
+        },
+      )
     const wrong = (ward: Ward, detail: string) => new ProtectionStateWrong({ state: ward.state().tag, detail })
 
     const protect = Effect.fn("Failovers.protect")(function*(input: ProtectionCreate) {
@@ -180,9 +190,15 @@ const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => E
       function*(id: ProtectionId, { drill, homeIsOff }: { readonly homeIsOff: boolean; readonly drill: boolean }) {
         const ward = yield* one(id)
         const { bundle, granted, service } = ward.state()
-        if (!granted) return yield* wrong(ward, "The administrator of the home node has not granted it")
-        if (bundle.held === null) return yield* wrong(ward, "There is no configuration of the home node here yet")
-        if (drill && service !== null) return yield* wrong(ward, "Its cameras are served here already")
+        if (!granted) {
+          return yield* wrong(ward, "The administrator of the home node has not granted it")
+        }
+        if (bundle.held === null) {
+          return yield* wrong(ward, "There is no configuration of the home node here yet")
+        }
+        if (drill && service !== null) {
+          return yield* wrong(ward, "Its cameras are served here already")
+        }
         yield* ward.tell({ type: "takeover", drill, override: homeIsOff })
         return yield* view(ward)
       },
@@ -291,8 +307,10 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         return { nodeId, homeNodeId, phase: "none", epoch, control: false, turns: [] } satisfies RerouteStatus
       }
       if (asker === homeNodeId) yield* ward.tell({ type: "homeAsked" })
-      const changes = (yield* journals.waiting()).get(homeNodeId) ?? 0
-      return { ...statusOf(ward.state()), changes } satisfies RerouteStatus
+      const status: RerouteStatus = statusOf(ward.state())
+      // Who serves does not wait for the database to be answered.
+      if (asker !== homeNodeId || status.phase !== "none") return status
+      return { ...status, changes: (yield* soon(journals.waiting()))?.get(homeNodeId) ?? 0 }
     })
 
     const recordBacks = yield* RecordBacks
@@ -335,7 +353,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         serving,
         servedBy,
         blocked: servedBy === null && serving.length === 0 ? [] : blockedOperations,
-        conflicts: yield* journals.countConflicts(),
+        conflicts: yield* soon(journals.countConflicts()),
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,

@@ -13,6 +13,9 @@ import { Context, Effect, Layer, type Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { answered } from "./answer.ts"
 
+/** That an entry was merged is remembered for so long: its guardian hears of it with the next answer. */
+const rememberedMs = 90 * 86_400_000
+
 export interface JournalRow {
   readonly entryId: string
   readonly atMs: EpochMs
@@ -124,6 +127,9 @@ const merging = (sql: SqlClient.SqlClient) => {
           SELECT ${nodeId}::text::uuid, told.id, ${guardianNodeId}::text::uuid, ${new Date(nowMs)}::timestamptz
           FROM unnest(${[...entryIds]}::text[]) AS told (id)
           ON CONFLICT DO NOTHING RETURNING id`
+        yield* sql`
+          DELETE FROM federation_journal_merged
+          WHERE node_id = ${nodeId} AND merged_at < ${new Date(nowMs - rememberedMs)}`
         return yield* work(new Set(rows.map(({ id }) => id)))
       }))) as FailoverJournalStore["Service"]["once"],
   }

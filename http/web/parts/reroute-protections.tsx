@@ -141,7 +141,7 @@ const Protection = ({ allowed, one, onDeed }: {
         <Fact name="Since">{momentOf(one.since)}</Fact>
         <Fact name="Last heard">{one.silenceMs === null ? "not yet" : `${lengthOf(one.silenceMs)} ago`}</Fact>
         {serves(one.state) && <Fact name="Control of cameras">{one.control ? "here" : "not here"}</Fact>}
-        {one.changes > 0 && (
+        {one.changes !== null && one.changes > 0 && (
           <Fact name="Changed here">{countOf(one.changes, "change")} to go home with the failback</Fact>
         )}
         <Snapshot snapshot={one.snapshot} />
