@@ -113,7 +113,7 @@ it.live(
       const { slot } = yield* guard.ownership.adopt({ ...homePeer, nodeId: homePeer.nodeId as NodeId }, 1)
       yield* guard.ownership.move(slot, guard.ownership.nodeId, 1)
       yield* Context.get(guard.context, CameraBundles).place(slot, bundle.cameras)
-      yield* Context.get(guard.context, RecordBundles).place(slot, bundle.recordings, 0)
+      yield* Context.get(guard.context, RecordBundles).place(slot, bundle.recordings, () => 0)
 
       // The guardian's administrator changes a lot, the home node's a little; own cameras of the guardian are no concern.
       const own = yield* guard.cameras.create({ ...front, name: "The guardian's own" })
