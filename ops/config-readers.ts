@@ -60,6 +60,10 @@ export const contact: Reader<string> = (text) =>
     Result.succeed(text) :
     Result.fail("expected mailto:somebody@example.com or an https address")
 
+/** On this machine alone, and with a token. */
+export const demoDoor = (text: string): string | null =>
+  /^http:\/\/127\.0\.0\.1:\d{1,5}\/[A-Za-z0-9_-]{32,}$/.test(text) ? null : "expected http://127.0.0.1:port/token"
+
 export const masterKey = (text: string): string | null =>
   Buffer.from(text, "base64").length === 32 ? null : "expected 32 bytes in base64 (openssl rand -base64 32)"
 

@@ -18,6 +18,7 @@ import {
   adminPassword,
   anything,
   contact,
+  demoDoor,
   filled,
   folders,
   type FolderSetting,
@@ -272,6 +273,13 @@ const settings = {
     "1048576",
     integer(1024, 64 << 20, "bytes"),
     "Largest JSON body of a request",
+  ),
+  demoDoor: setting(
+    "NIGHTJAR_DEMO_DOOR",
+    "",
+    secretOf(demoDoor),
+    "Where a demo of several nodes lets its nodes be killed and brought back; the demo sets it, nobody else",
+    true,
   ),
   url: setting(
     "NIGHTJAR_URL",

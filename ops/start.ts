@@ -50,6 +50,7 @@ import * as EventNotifications from "#actors/behaviour/event-notification.ts"
 import * as EventSources from "#actors/behaviour/event-source.ts"
 import * as Events from "#actors/behaviour/event.ts"
 import * as FailoverControl from "#actors/behaviour/federation-control.ts"
+import * as DemoNodes from "#actors/behaviour/federation-demo.ts"
 import * as Failover from "#actors/behaviour/federation-failover.ts"
 import * as FailoverJournaling from "#actors/behaviour/federation-journal.ts"
 import { clusterMembersLayer } from "#actors/behaviour/federation-member.ts"
@@ -274,7 +275,8 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.provideMerge(FailoverJournaling.layer({ name: settings.nodeName })),
     Layer.provideMerge(Layer.mergeAll(CameraBundling.layer, RecordBundling.layer, recordBack)),
   )
-  const services = Layer.mergeAll(popups, federated, failover).pipe(
+  const demo = DemoNodes.layer({ door: settings.demoDoor })
+  const services = Layer.mergeAll(popups, federated, failover, demo).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,

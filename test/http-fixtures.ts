@@ -18,6 +18,7 @@ import { Serving } from "#actors/protocol/camera-serving.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { DemoNodes } from "#actors/protocol/federation-demo.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
 import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
@@ -195,6 +196,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(MasterKeyRenewal),
   unaskedService(Failovers),
   unaskedService(FailoverJournals),
+  unaskedService(DemoNodes),
   anywhere,
 )
 

@@ -26,6 +26,7 @@ import { CameraTalkGroup } from "./camera-talk.ts"
 import { CameraWebRtcGroup } from "./camera-webrtc.ts"
 import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
+import { FederationDemoGroup } from "./federation-demo.ts"
 import { FederationFailoverGroup } from "./federation-failover.ts"
 import { ClusterMemberGroup } from "./federation-member.ts"
 import { FederationNodeGroup } from "./federation-node.ts"
@@ -78,6 +79,7 @@ const groups = nightjar
   .add(FederationFailoverGroup)
   .add(AuthFederationGroup)
   .add(FederationNodeGroup)
+  .add(FederationDemoGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

@@ -19,6 +19,7 @@ import { CameraPtzHandlers } from "./camera-ptz.ts"
 import { CameraTalkHandlers } from "./camera-talk.ts"
 import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
+import { FederationDemoHandlers } from "./federation-demo.ts"
 import { FederationFailoverHandlers } from "./federation-failover.ts"
 import { ClusterMemberHandlers } from "./federation-member.ts"
 import { FederationNodeHandlers } from "./federation-node.ts"
@@ -70,4 +71,5 @@ export const AllHandlers = Layer.mergeAll(
   FederationFailoverHandlers,
   AuthFederationHandlers,
   FederationNodeHandlers,
+  FederationDemoHandlers,
 )

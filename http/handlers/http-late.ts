@@ -20,6 +20,7 @@ import { Serving } from "#actors/protocol/camera-serving.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { EventLog } from "#actors/protocol/event.ts"
+import { DemoNodes } from "#actors/protocol/federation-demo.ts"
 import { Failovers } from "#actors/protocol/federation-failover.ts"
 import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { ClusterMembers } from "#actors/protocol/federation-member.ts"
@@ -79,4 +80,5 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Resources),
   lateLayer(Failovers),
   lateLayer(FailoverJournals),
+  lateLayer(DemoNodes),
 )

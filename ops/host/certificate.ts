@@ -73,6 +73,7 @@ const spelled = (group: string): ReadonlyArray<number> => {
 
 const extensions = (publicKey: KeyObject, names: ReadonlyArray<string>, addresses: ReadonlyArray<string>) => {
   const keyBits = publicKey.export({ format: "der", type: "spki" }).subarray(-65)
+  const keyId = createHash("sha1").update(keyBits).digest()
   const alternatives = [
     ...names.map((name) => tlv(0x82, Buffer.from(name, "latin1"))),
     ...addresses.map((address) => tlv(0x87, addressBytes(address))),
@@ -86,7 +87,9 @@ const extensions = (publicKey: KeyObject, names: ReadonlyArray<string>, addresse
       extension("2.5.29.15", tlv(0x03, Buffer.from([7, 0x80])), true),
       // serverAuth
       extension("2.5.29.37", sequence(identifier("1.3.6.1.5.5.7.3.1"))),
-      extension("2.5.29.14", octets(createHash("sha1").update(keyBits).digest())),
+      extension("2.5.29.14", octets(keyId)),
+      // Whoever trusts several nodes of one machine, all of its name, finds the right one by this (RFC 5280, section 4.2.1.1).
+      extension("2.5.29.35", sequence(tlv(0x80, keyId))),
       extension("2.5.29.17", sequence(...alternatives)),
     ),
   )

@@ -16,6 +16,7 @@ import { Badge, Empty, Loading, Problem } from "../parts/notes.tsx"
 import { Capacity } from "../parts/reroute-capacity.tsx"
 import { Conflicts } from "../parts/reroute-conflicts.tsx"
 import { type Deed, DeedDialog, GrantDialog, ProtectDialog } from "../parts/reroute-deeds.tsx"
+import { DemoPanel } from "../parts/reroute-demo.tsx"
 import { Guardians } from "../parts/reroute-guardians.tsx"
 import { RerouteLog, Reroutes, type Verb } from "../parts/reroute-list.tsx"
 import { Overview } from "../parts/reroute-picture.tsx"
@@ -121,6 +122,11 @@ export const ReroutesPage = () => {
                 deadMs={deadMs}
               />
             )}
+          <DemoPanel
+            self={nodes.find((node) => node.self)?.nodeId ?? null}
+            allowed={write}
+            onChange={refresh}
+          />
           <Protections
             protections={protections}
             allowed={write}
