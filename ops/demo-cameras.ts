@@ -6,7 +6,7 @@
  * 2. Telling a node again changes nothing that a person did: cameras that exist are only told their new addresses.
  */
 import type { Client } from "#http/contract/client.ts"
-import { Effect, Redacted } from "effect"
+import { type Duration, Effect, Redacted } from "effect"
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { readFile, writeFile } from "node:fs/promises"
@@ -31,16 +31,21 @@ export const child = (
 ): ChildProcess =>
   spawn(process.execPath, [join(root, script), ...args], { stdio, env: childEnvironment(environment), detached: true })
 
-export const stop = (running: ChildProcess, signal: NodeJS.Signals, patienceMs: number): Promise<void> =>
-  new Promise((resolve) => {
-    if (running.exitCode !== null || running.signalCode !== null) return resolve()
-    const timer = setTimeout(() => running.kill("SIGKILL"), patienceMs)
-    running.once("exit", () => {
-      clearTimeout(timer)
-      resolve()
-    })
-    running.kill(signal)
+const exited = (running: ChildProcess): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (running.exitCode !== null || running.signalCode !== null) return resume(Effect.void)
+    running.once("exit", () => resume(Effect.void))
   })
+
+/** Whoever does not stop within `patience` is killed. */
+export const stop = (running: ChildProcess, signal: NodeJS.Signals, patience: Duration.Input): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (running.exitCode === null && running.signalCode === null) running.kill(signal)
+    return exited(running)
+  }).pipe(Effect.timeoutOrElse({
+    duration: patience,
+    orElse: () => Effect.andThen(Effect.sync(() => running.kill("SIGKILL")), exited(running)),
+  }))
 
 const start = (count: number): Promise<
   { readonly process: ChildProcess; readonly cameras: ReadonlyArray<SimulatedCamera> }
@@ -69,7 +74,7 @@ const start = (count: number): Promise<
 export const simulatedCameras = (count: number) =>
   Effect.acquireRelease(
     Effect.promise(() => start(count)),
-    ({ process: running }) => Effect.promise(() => stop(running, "SIGTERM", 5_000)),
+    ({ process: running }) => stop(running, "SIGTERM", "5 seconds"),
   ).pipe(Effect.map(({ cameras }) => cameras))
 
 /** The demo's password, made once: the operator's own setting wins. */

@@ -8,12 +8,12 @@
  */
 import type { NodeId } from "#schema/common.ts"
 import type { DemoNode } from "#schema/federation-demo.ts"
-import { Effect, type Scope } from "effect"
+import { Duration, Effect, type Scope } from "effect"
 import { randomBytes, timingSafeEqual } from "node:crypto"
 import { createServer, type Server } from "node:http"
 
 /** Long enough for the asking node to send its own answer. */
-const beforeKillMs = 300
+const beforeKill = Duration.millis(300)
 
 export interface DemoDoor {
   /** What nodes are told: `NIGHTJAR_DEMO_DOOR`. */
@@ -43,7 +43,7 @@ const answer = (nodes: ReadonlyArray<GuardedNode>, deed: string, nodeId: string)
   const node = nodes.find(({ told }) => told().nodeId === nodeId as NodeId)
   if (node === undefined || (deed !== "kill" && deed !== "start")) return { status: 404, text: "" }
   if (node.told().running !== (deed === "kill")) return { status: 409, text: "" }
-  if (deed === "kill") setTimeout(node.kill, beforeKillMs)
+  if (deed === "kill") Effect.runFork(Effect.delay(Effect.sync(node.kill), beforeKill))
   else node.start()
   return { status: 200, text: "" }
 }

@@ -10,7 +10,7 @@
  * 3. Each node has a loopback address of its own where the system has them: a browser keeps its cookies by address, not by port.
  */
 import { type Client, makeClient } from "#http/contract/client.ts"
-import { NodeId } from "#schema/common.ts"
+import type { NodeId } from "#schema/common.ts"
 import { Duration, Effect, Redacted, Schedule, type Scope } from "effect"
 import type { ChildProcess } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
@@ -28,7 +28,7 @@ const camerasEach = 2
 /** The machine may be a small one that builds the dashboard, makes three databases and starts three nodes at once. */
 const patient = { schedule: Schedule.spaced("500 millis"), times: 360 }
 /** A node that does not stop is not waited for longer. */
-const stopMs = 15_000
+const patience = Duration.seconds(15)
 
 const letterOf = (at: number): string => String.fromCharCode(65 + at)
 
@@ -118,7 +118,7 @@ const makeNode = Effect.fnUntraced(function*({ door, folder, password, settings 
       const last = running
       if (last !== null) {
         last.removeAllListeners("exit")
-        yield* Effect.promise(() => stop(last, "SIGINT", stopMs))
+        yield* stop(last, "SIGINT", patience)
       }
       // A node that was killed leaves its database running.
       const layout = layoutOf(dataDir)

@@ -39,7 +39,7 @@ const oneNode = (dataDir: string) =>
           NIGHTJAR_LOG_LEVEL: settings.logLevel === "info" ? "warn" : settings.logLevel,
         }, ["pipe", "inherit", "inherit"])
       ),
-      (running) => Effect.promise(() => stop(running, "SIGINT", 30_000)),
+      (running) => stop(running, "SIGINT", "30 seconds"),
     )
     const address = localUrl(settings, port)
     let token: string | null = null

@@ -51,7 +51,7 @@ const until = async <A>(what: string, look: () => Promise<A>, holds: (value: A) 
     } catch (error) {
       last = String(error)
     }
-    await sleep(300)
+    await sleep(1_000)
   }
   throw new Error(`it never came: ${what}; last: ${last.slice(0, 1_000)}; the demo said:\n${said}`)
 }
@@ -165,7 +165,7 @@ it(
       ["Node B", true],
       ["Node C", true],
     ])
-    const [{ nodeId = "" } = {}] = nodes
+    const nodeId = nodes[0]?.nodeId ?? ""
     assert.strictEqual(await guard.status("POST", `${demoNodes}/${nodeId}/start`), 409)
     const { items: protections } = await until("a protection that is ready", () =>
       guard.call<Items<{ nodeId: string; state: string }>>("GET", `${failover}/protections`), ({ items }) =>
