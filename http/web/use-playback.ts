@@ -2,10 +2,10 @@
  * Playback of one recording by wall clock: opens a replay session around a moment, seeks within it, opens another one beyond it
  * or where the speed asks for other pictures, and goes on with the next footage where a session ends.
  */
-import type { RecordingToken } from "#schema/common.ts"
 import { keyPictureSpeed } from "#schema/replay.ts"
 import { useEffect, useRef, useState } from "react"
-import { messageOf, openReplay, replayInfo, tagOf, timelineOf } from "./api.ts"
+import { messageOf, tagOf } from "./api.ts"
+import { type Footage, nextFootage } from "./footage.ts"
 import type { HlsVideoHandle, PlayState } from "./parts/hls-video.tsx"
 import type { View } from "./parts/timeline.tsx"
 import { hour, minute, second } from "./time.ts"
@@ -35,9 +35,9 @@ const placed = (ms: number, spans: ReadonlyArray<View>): number => {
   return next === undefined ? ms : Math.max(ms, next.start)
 }
 
-/** `onBegun` is called with the first picture, and with every later one that follows a wait. */
+/** `footage`: null while it is not known yet where it is. `onBegun` is called with the first picture, and with every later one that follows a wait. */
 export const usePlayback = (
-  token: RecordingToken,
+  footage: Footage | null,
   at: number | null,
   spans: ReadonlyArray<View>,
   onBegun: () => void,
@@ -52,31 +52,32 @@ export const usePlayback = (
   const [error, setError] = useState<string | null>(null)
   const [nothing, setNothing] = useState(false)
 
-  const session = async (ms: number, speed: number): Promise<Playing> => {
+  const session = async (source: Footage, ms: number, speed: number): Promise<Playing> => {
     const now = Date.now()
     const wanted = ms + afterOf(speed)
     // Key pictures are listed in parts of many seconds, and only whole ones: near the present there may be none yet.
     const keys = speed >= keyPictureSpeed && ms < now - minute
     const end = wanted < now ? wanted : keys ? now : null
-    const { uri } = await openReplay(token, ms - before, end ?? undefined, keys ? speed : 1)
+    const { uri } = await source.open(ms - before, end ?? undefined, keys ? speed : 1)
     return { uri, at: ms, end }
   }
 
   /** Where there is no footage around the moment: the newest there is; null where there is none at all. */
-  const newestSession = async (speed: number): Promise<Playing | null> => {
-    const info = await replayInfo(token)
-    return info.newest === null ? null : session(info.newest - 10 * second, speed)
+  const newestSession = async (source: Footage, speed: number): Promise<Playing | null> => {
+    const last = await source.newest()
+    return last === null ? null : session(source, last - 10 * second, speed)
   }
 
   const open = async (ms: number, speed: number) => {
+    if (footage === null) return
     const turn = ++asked.current
     setState("loading")
     setError(null)
     setMoment(ms)
     try {
-      const next = await session(ms, speed).catch((failure: unknown) => {
+      const next = await session(footage, ms, speed).catch((failure: unknown) => {
         if (tagOf(failure) !== "FootageNotFound") throw failure
-        return newestSession(speed)
+        return newestSession(footage, speed)
       })
       if (turn !== asked.current) return
       setNothing(next === null)
@@ -91,7 +92,7 @@ export const usePlayback = (
 
   useEffect(() => {
     void open(at ?? Date.now() - 30 * second, rate)
-  }, [token, at])
+  }, [footage, at])
 
   const seek = (ms: number) => {
     const target = Math.min(placed(ms, spans), Date.now() - newest)
@@ -109,13 +110,13 @@ export const usePlayback = (
   /** A session came to its end: on with the footage after it. */
   const onward = async () => {
     const from = playing?.end ?? null
-    if (from === null) return setState("ended")
+    if (from === null || footage === null) return setState("ended")
     const now = Date.now()
     if (rate > 1 && from > now - minute) {
       setRate(1)
       return open(from, 1)
     }
-    const next = from < now ? (await timelineOf(token, { start: from, end: now }, 1000)).spans[0] : undefined
+    const next = from < now ? await nextFootage(footage, from, now) : undefined
     if (next === undefined) setState("ended")
     else await open(Math.max(from, next.start), rate)
   }

@@ -4,12 +4,15 @@
  */
 import type { RecordingToken } from "#schema/common.ts"
 import { useCallback, useEffect, useRef, useState } from "react"
-import { listCameras, listRecordings, timelineOf } from "../api.ts"
+import { listCameras, listRecordings, messageOf } from "../api.ts"
+import { type Footage, footageOf, type Known, listFederated } from "../footage.ts"
 import { DayPicker } from "../parts/day-picker.tsx"
+import { Holders, Missing } from "../parts/holders.tsx"
 import { Icon } from "../parts/icons.tsx"
 import { Empty, Problem } from "../parts/notes.tsx"
 import { Controls, fullScreen, Stage } from "../parts/player-controls.tsx"
 import { Timeline, type TimelineGap, type View, zoomed } from "../parts/timeline.tsx"
+import { useSession } from "../session.tsx"
 import { causeOf, clockOf, dayLength, dayOf, fieldOf, hour, lengthOf, minute, second } from "../time.ts"
 import { type Playback, speeds, usePlayback } from "../use-playback.ts"
 import { useQuery } from "../use-query.ts"
@@ -27,15 +30,30 @@ const columns = 3000
 /** Gaps in the list beside the picture. */
 const mostGaps = 100
 
-interface Known {
-  readonly spans: ReadonlyArray<View>
-  readonly gaps: ReadonlyArray<TimelineGap>
+const nothingKnown: Known = { spans: [], gaps: [], sources: [] }
+
+/** Null until it is known whether other nodes hold some of it. */
+const useFootage = (token: RecordingToken) => {
+  const { may } = useSession()
+  const mayListNodes = may("federation:read")
+  const [footage, setFootage] = useState<Footage | null>(null)
+  const [error, setError] = useState<string | null>(null)
+  useEffect(() => {
+    let alive = true
+    setFootage(null)
+    footageOf(token, mayListNodes).then(
+      (found) => alive && setFootage(found),
+      (failure: unknown) => alive && setError(messageOf(failure)),
+    )
+    return () => {
+      alive = false
+    }
+  }, [token, mayListNodes])
+  return { footage, error }
 }
 
-const nothingKnown: Known = { spans: [], gaps: [] }
-
 /** What is known of the view and as much on either side; asked for in steps of half a view, so that a drag asks seldom. */
-const useTimeline = (token: RecordingToken, view: View, due: boolean) => {
+const useTimeline = (footage: Footage | null, view: View, due: boolean) => {
   const step = Math.max(1, Math.round((view.end - view.start) / 2))
   const asked: View = {
     start: (Math.floor(view.start / step) - 2) * step,
@@ -43,9 +61,9 @@ const useTimeline = (token: RecordingToken, view: View, due: boolean) => {
   }
   const timeline = useQuery(
     `${asked.start}-${asked.end}`,
-    () => timelineOf(token, asked, columns),
+    () => footage?.timeline(asked, columns) ?? Promise.resolve(nothingKnown),
     view.end - view.start < hour ? 2000 : 10_000,
-    due,
+    due && footage !== null,
   )
   // The last answer stays on screen while the next one is on its way.
   const [known, setKnown] = useState(nothingKnown)
@@ -200,10 +218,12 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
   const [view, setView] = useState<View>(() => around(at ?? Date.now()))
   const [muted, setMuted] = useState(true)
   const begun = useBegun()
-  const { error, known } = useTimeline(token, view, begun.is)
-  const playback = usePlayback(token, at, known.spans, begun.now)
+  const { error: unknown, footage } = useFootage(token)
+  const { error, known } = useTimeline(footage, view, begun.is)
+  const playback = usePlayback(footage, at, known.spans, begun.now)
   const recordings = useQuery("recordings", listRecordings, 15_000, begun.is)
   const cameras = useQuery("cameras", listCameras, 60_000, begun.is)
+  const channels = useQuery("federated", listFederated, 60_000, begun.is && known.sources.length > 0)
   const { moment } = playback
   const shown = useRef<number | null>(null)
 
@@ -228,7 +248,8 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
   useKeys({ ...playback, seek: (ms) => (seek(ms), ms) }, known.gaps, () => setMuted((now) => !now))
 
   const recording = recordings.data?.find((one) => one.recordingToken === token)
-  const name = cameras.data?.find((one) => one.id === recording?.cameraId)?.name ?? "Replay"
+  const remote = channels.data?.find(({ recordings: some }) => some.some((one) => one.recordingToken === token))
+  const name = cameras.data?.find((one) => one.id === recording?.cameraId)?.name ?? remote?.cameraName ?? "Replay"
   if (playback.nothing) {
     return (
       <Empty icon="recordings" title="Nothing is recorded yet">
@@ -251,7 +272,8 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
         <div className="stack">
           <Stage name={name} playback={playback} muted={muted} onMoment={follow} />
           <Controls name={name} playback={playback} muted={muted} onMuted={setMuted} />
-          <Problem error={error} />
+          <Problem error={unknown ?? error} />
+          <Missing sources={known.sources} />
           <Timeline
             view={view}
             onView={setView}
@@ -263,15 +285,18 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
           <Below view={view} moment={moment} onView={setView} onSeek={seek} />
         </div>
         <div className="stack">
-          <DayPicker
-            token={token}
-            due={begun.is}
-            moment={moment ?? Date.now()}
-            onPick={(day) => {
-              setView(day)
-              seek(day.start)
-            }}
-          />
+          {(recording !== undefined || remote === undefined) && (
+            <DayPicker
+              token={token}
+              due={begun.is && (recordings.data === null || recording !== undefined)}
+              moment={moment ?? Date.now()}
+              onPick={(day) => {
+                setView(day)
+                seek(day.start)
+              }}
+            />
+          )}
+          <Holders sources={known.sources} spans={known.spans} view={view} />
           <Gaps gaps={inView} onSeek={seek} />
         </div>
       </div>

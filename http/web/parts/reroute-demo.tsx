@@ -68,7 +68,7 @@ const Row = ({ node, onKill, onStarted, self }: {
             <button
               type="button"
               disabled={action.busy}
-              aria-label={`Bring ${name} back`}
+              aria-label={`Bring it back: ${name}`}
               onClick={() => action.run(() => start(node), onStarted)}
             >
               Bring it back

@@ -13,6 +13,11 @@ export interface View {
   readonly end: number
 }
 
+export interface TimelineSpan extends View {
+  /** Name of the node whose disks have it, where several may. */
+  readonly holder?: string
+}
+
 export interface TimelineGap extends View {
   readonly cause: string
   readonly missingMs: number
@@ -21,7 +26,7 @@ export interface TimelineGap extends View {
 interface Props {
   readonly view: View
   readonly onView: (view: View) => void
-  readonly spans: ReadonlyArray<View>
+  readonly spans: ReadonlyArray<TimelineSpan>
   readonly gaps: ReadonlyArray<TimelineGap>
   readonly playhead: number | null
   readonly onSeek: (ms: number) => void
@@ -145,6 +150,10 @@ const kept = (share: number, width: number, halfPixels: number): string => {
   return `${Math.min(100 - edge, Math.max(edge, share))}%`
 }
 
+/** Where the footage of one node ends and that of another begins. */
+const seamsOf = (spans: ReadonlyArray<TimelineSpan>): ReadonlyArray<TimelineSpan> =>
+  spans.filter(({ holder }, at) => at > 0 && holder !== undefined && spans[at - 1]!.holder !== holder)
+
 export const Timeline = (props: Props) => {
   const { gaps, onSeek, onView, playhead, spans, view } = props
   const { box, handlers, hover, width } = usePointer(props)
@@ -176,6 +185,7 @@ export const Timeline = (props: Props) => {
     action()
   }
 
+  const held = hover === null ? undefined : spans.find((span) => span.start <= hover && hover < span.end)?.holder
   const under = hover === null ? undefined : gaps.find((gap) => gap.start <= hover && hover < gap.end)
   const labelled = playhead !== null && playhead >= view.start && playhead <= view.end
   const ticks = ticksOf(view, Math.max(3, Math.floor(width / 90)))
@@ -196,6 +206,14 @@ export const Timeline = (props: Props) => {
     >
       <div className="track">
         {within(spans, view).map((span) => <i key={span.start} className="span" style={place(span)} />)}
+        {within(seamsOf(spans), view).map((seam) => (
+          <i
+            key={`seam ${seam.start}`}
+            className="seam"
+            data-seam={seam.start}
+            style={{ left: `${clipped(seam.start)}%` }}
+          />
+        ))}
         {within(gaps, view).map((gap) => <i key={gap.start} className="gap" style={place(gap)} />)}
       </div>
       {now < view.end && <div className="now" style={{ left: `${Math.max(0, share(now))}%` }} />}
@@ -218,7 +236,7 @@ export const Timeline = (props: Props) => {
           <div className="hover" style={{ left: `${share(hover)}%` }} />
           <div className="tip" style={{ left: kept(share(hover), width, under === undefined ? 90 : 170) }}>
             {under === undefined ?
-              momentOf(hover) :
+              `${momentOf(hover)}${held === undefined ? "" : ` · held by ${held}`}` :
               `${clockOf(hover)} · ${causeOf(under.cause)}, ${lengthOf(under.missingMs)} missing`}
           </div>
         </>
