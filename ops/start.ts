@@ -27,6 +27,7 @@ import { masterKeyLayer } from "#actors/behaviour/auth-vault.ts"
 import { authLayer } from "#actors/behaviour/auth.ts"
 import * as FederatedChannels from "#actors/behaviour/bff-channels.ts"
 import * as FederatedBehaviour from "#actors/behaviour/bff-federation.ts"
+import * as FederatedLive from "#actors/behaviour/bff-live.ts"
 import * as FederatedChannelMapping from "#actors/behaviour/bff-mapping.ts"
 import * as CameraAccess from "#actors/behaviour/camera-access.ts"
 import * as CameraActivation from "#actors/behaviour/camera-activation.ts"
@@ -276,7 +277,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.provideMerge(Layer.mergeAll(CameraBundling.layer, RecordBundling.layer, recordBack)),
   )
   const demo = DemoNodes.layer({ door: settings.demoDoor })
-  const services = Layer.mergeAll(popups, federated, failover, demo).pipe(
+  const services = Layer.mergeAll(popups, federated, FederatedLive.layer, failover, demo).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         CameraAccess.layer,

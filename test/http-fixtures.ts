@@ -9,6 +9,7 @@ import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { AccessTokens, Auth } from "#actors/protocol/auth.ts"
 import { Federated, FederatedChannels } from "#actors/protocol/bff-federation.ts"
+import { FederatedLives } from "#actors/protocol/bff-live.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { CameraJobs } from "#actors/protocol/camera-job.ts"
@@ -197,6 +198,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Failovers),
   unaskedService(FailoverJournals),
   unaskedService(DemoNodes),
+  unaskedService(FederatedLives),
   anywhere,
 )
 

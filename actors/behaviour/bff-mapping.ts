@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. A peer hears of what its grants reach, of nothing else, and of no camera that is itself another node's.
- * 2. The mapping of a node is read when it is paired, when somebody asks, and every {@link renewEvery}; of two at once for one node the
+ * 2. The mapping of a node is read when it is paired, when somebody asks, and every {@link renewEvery}, after {@link retryEvery} where
+ *    it could not be read; of two at once for one node the
  *    second waits for the first.
  * 3. With the pairing the mapping goes.
  */
@@ -23,6 +24,8 @@ import { compare } from "./bff-channels.ts"
 
 /** A camera that was added there is seen here within this, without anybody asking. */
 const renewEvery = Duration.minutes(10)
+/** A node that could not tell, as at the moment of its pairing, is asked again after this. */
+const retryEvery = Duration.seconds(15)
 const pageSize = 500
 
 const Offer = Schema.Struct({ items: Schema.Array(OfferedChannel).check(Schema.isMaxLength(mostOfferedChannels)) })
@@ -99,13 +102,15 @@ const make = Effect.gen(function*() {
 const keeping = Layer.effectDiscard(Effect.gen(function*() {
   const [mapping, peers, store] = yield* Effect.all([ChannelMapping, Peers, FederatedChannelStore])
   let paired: ReadonlySet<NodeId> = new Set()
+  const unread = new Set<NodeId>()
 
   const renew = (nodeId: NodeId) =>
     mapping.remap(nodeId, null).pipe(
-      Effect.asVoid,
-      Effect.catch((error) =>
-        Effect.logDebug("The channels of a node could not be read", { nodeId, error: error.message })
-      ),
+      Effect.andThen(Effect.sync(() => unread.delete(nodeId))),
+      Effect.catch((error) => {
+        unread.add(nodeId)
+        return Effect.logDebug("The channels of a node could not be read", { nodeId, error: error.message })
+      }),
     )
   const follow = Effect.fnUntraced(function*(now: ReadonlySet<NodeId>) {
     const before = paired
@@ -131,6 +136,9 @@ const keeping = Layer.effectDiscard(Effect.gen(function*() {
     Effect.forever,
     Effect.forkScoped,
   )
+  yield* Effect.suspend(() =>
+    Effect.forEach([...unread].filter((nodeId) => paired.has(nodeId)), renew, { discard: true, concurrency: 4 })
+  ).pipe(Effect.delay(retryEvery), Effect.forever, Effect.forkScoped)
 }))
 
 export const layer = keeping.pipe(Layer.provideMerge(Layer.effect(ChannelMapping, make)))

@@ -13,6 +13,7 @@ import { SecurityGroup } from "./auth-security.ts"
 import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { BffFederationGroup } from "./bff-federation.ts"
+import { BffLiveGroup } from "./bff-live.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
@@ -80,6 +81,7 @@ const groups = nightjar
   .add(AuthFederationGroup)
   .add(FederationNodeGroup)
   .add(FederationDemoGroup)
+  .add(BffLiveGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

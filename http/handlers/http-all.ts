@@ -7,6 +7,7 @@ import { SecurityHandlers } from "./auth-security.ts"
 import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { BffFederationHandlers } from "./bff-federation.ts"
+import { BffLiveHandlers } from "./bff-live.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
@@ -72,4 +73,5 @@ export const AllHandlers = Layer.mergeAll(
   AuthFederationHandlers,
   FederationNodeHandlers,
   FederationDemoHandlers,
+  BffLiveHandlers,
 )

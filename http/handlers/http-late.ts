@@ -11,6 +11,7 @@ import { Roles, Sessions, Users } from "#actors/protocol/auth-users.ts"
 import { MasterKeyRenewal } from "#actors/protocol/auth-vault.ts"
 import { Auth } from "#actors/protocol/auth.ts"
 import { Federated, FederatedChannels } from "#actors/protocol/bff-federation.ts"
+import { FederatedLives } from "#actors/protocol/bff-live.ts"
 import { CameraBackups } from "#actors/protocol/camera-backup.ts"
 import { CameraDevices } from "#actors/protocol/camera-device.ts"
 import { CameraJobs } from "#actors/protocol/camera-job.ts"
@@ -81,4 +82,5 @@ export const LateServices = Layer.mergeAll(
   lateLayer(Failovers),
   lateLayer(FailoverJournals),
   lateLayer(DemoNodes),
+  lateLayer(FederatedLives),
 )

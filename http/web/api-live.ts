@@ -1,12 +1,44 @@
 /** What live pictures ask of the node: where a stream is, its token, and what is kept of the wall for its user. */
-import type { RecordingId, StreamId } from "#schema/common.ts"
+import type { MediaPath } from "#schema/camera.ts"
+import type { ChannelId, RecordingId, StreamId } from "#schema/common.ts"
+import type { StreamRole } from "#schema/record.ts"
 import { call } from "./api.ts"
 
-export const mediaPathOf = (streamId: StreamId) =>
-  call((api) => api.camera.mediaPath({ params: { stream_id: streamId } }))
+/** Where live pictures come from: asked each time they are begun. */
+export interface LiveSource {
+  readonly path: () => Promise<MediaPath>
+  /** Another token for the same. */
+  readonly renew: () => Promise<Pick<MediaPath, "token" | "expiresAt">>
+}
 
-export const freshStreamToken = (streamId: StreamId) =>
-  call((api) => api.camera.refreshStreamToken({ params: { stream_id: streamId } }))
+/** Through this node by HLS and stills: the session stands in its path, and needs no token. */
+const pathAtOther = async (channelId: ChannelId, streamId: StreamId, role: StreamRole): Promise<MediaPath> => {
+  const { snapshotUri, uri } = await call((api) =>
+    api.bffLive.federatedLive({ params: { channelId }, payload: { role } })
+  )
+  return {
+    streamId,
+    path: "",
+    whepUrl: null,
+    whepLimit: null,
+    hlsUrl: null,
+    rtspUrl: null,
+    liveHlsUrl: uri,
+    liveHlsLimit: null,
+    snapshotUrl: snapshotUri,
+    token: "",
+    expiresAt: Number.MAX_SAFE_INTEGER,
+  }
+}
+
+/** `remote`: the channel as it is known here, where it is another node's. */
+export const liveSource = (streamId: StreamId, role: StreamRole, remote: ChannelId | null): LiveSource => ({
+  path: () =>
+    remote === null ?
+      call((api) => api.camera.mediaPath({ params: { stream_id: streamId } })) :
+      pathAtOther(remote, streamId, role),
+  renew: () => call((api) => api.camera.refreshStreamToken({ params: { stream_id: streamId } })),
+})
 
 /** Since when a recording misses pictures; null while it misses none. */
 export const missingSince = async (id: RecordingId): Promise<number | null> =>

@@ -10,9 +10,8 @@
  * 4. A picture that stands still is told of, and after {@link stillMs} begun anew.
  */
 import type { MediaPath } from "#schema/camera.ts"
-import type { StreamId } from "#schema/common.ts"
 import type { AudioCodec, VideoCodec } from "#schema/media.ts"
-import { freshStreamToken, mediaPathOf } from "./api-live.ts"
+import type { LiveSource } from "./api-live.ts"
 import { messageOf, tagOf } from "./api.ts"
 import { overHls } from "./stream-hls.ts"
 import { overStills } from "./stream-stills.ts"
@@ -88,7 +87,7 @@ const candidates: ReadonlyArray<Candidate> = [
 ]
 
 export interface PlayerInput {
-  readonly streamId: StreamId
+  readonly source: LiveSource
   /** What the stream was last seen to carry. */
   readonly carries: () => { readonly codec: VideoCodec | null; readonly audioCodec: AudioCodec | null }
   readonly sound: boolean
@@ -194,9 +193,10 @@ class Player implements LivePlayer {
     const longer = 500 * 2 ** Math.min(failures, 6)
     let path: MediaPath
     try {
-      path = await mediaPathOf(this.#input.streamId)
+      path = await this.#input.source.path()
     } catch (error) {
-      const refused = tagOf(error) === "Forbidden" || tagOf(error) === "StreamNotFound"
+      const refused = tagOf(error) === "Forbidden" || tagOf(error) === "StreamNotFound" ||
+        tagOf(error) === "ChannelNotFound"
       this.#tell({ phase: refused ? "refused" : "waiting", way: null, reason: messageOf(error) })
       return refused ? longestPauseMs : longer
     }
@@ -232,7 +232,7 @@ class Player implements LivePlayer {
     why: Omit<Choice, "candidate">,
     give: () => void,
   ): Promise<Outcome> {
-    const { still, streamId, video } = this.#input
+    const { source, still, video } = this.#input
     const wished: Outcome = { fault: { kind: "lost", words: "" }, played: true, steady: true }
     if (this.#closed.signal.aborted) return Promise.resolve(wished)
     return new Promise((resolve) => {
@@ -261,7 +261,7 @@ class Player implements LivePlayer {
       })
       const renew = () => {
         renewing = true
-        void freshStreamToken(streamId).then((fresh) => {
+        void source.renew().then((fresh) => {
           ;({ expiresAt, token } = fresh)
         }, () => undefined).finally(() => {
           renewing = false

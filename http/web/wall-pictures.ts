@@ -1,6 +1,6 @@
 /** What can be put on the wall: a channel of a camera is one picture, in up to two qualities. */
 import type { Camera, CameraStatus, CameraStream } from "#schema/camera.ts"
-import type { CameraId, ChannelId } from "#schema/common.ts"
+import type { CameraId, ChannelId, RecordingId, RecordingToken } from "#schema/common.ts"
 import type { Recording } from "#schema/record-config.ts"
 import type { StreamRole } from "#schema/record.ts"
 
@@ -8,11 +8,13 @@ export interface WallPicture {
   readonly id: ChannelId
   readonly cameraId: CameraId
   readonly name: string
+  /** Name of the other node whose channel it is; null: this node's. */
+  readonly node: string | null
   readonly status: CameraStatus
   readonly reason: string
   readonly streams: ReadonlyArray<CameraStream>
   /** Its recording; null where there is none, or none that the user may see. */
-  readonly recording: Recording | null
+  readonly recording: { readonly id: RecordingId | null; readonly recordingToken: RecordingToken } | null
 }
 
 export const picturesOf = (
@@ -24,6 +26,7 @@ export const picturesOf = (
       id: channel.id,
       cameraId: camera.id,
       name: camera.channels.length > 1 ? `${camera.name}: ${channel.name}` : camera.name,
+      node: null,
       status: camera.enabled && channel.active ? channel.status : "disabled" as const,
       reason: channel.reason,
       streams: channel.streams,

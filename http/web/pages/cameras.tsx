@@ -9,6 +9,7 @@ import { AddPhone } from "../parts/camera-phone.tsx"
 import { codecNames } from "../parts/camera-words.ts"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Modal, Problem, Why } from "../parts/notes.tsx"
+import { RemoteCameras } from "../parts/remote-cameras.tsx"
 import { RowButtons } from "../parts/row-buttons.tsx"
 import { type Route, useRoute } from "../route.ts"
 import { useSession } from "../session.tsx"
@@ -206,6 +207,7 @@ export const CamerasPage = () => {
         </Empty>
       )}
       {cameras.data !== null && some && <List cameras={cameras.data} of={of} onOpen={setOpen} />}
+      <RemoteCameras cameras={cameras.data} />
       {open?.kind === "phone" && (
         <Modal title="Add a phone" onClose={done}>
           <AddPhone onDone={done} />

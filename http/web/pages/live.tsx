@@ -10,6 +10,7 @@ import { type KeyboardEvent, type RefObject, useEffect, useMemo, useRef, useStat
 import { listCameras, listRecordings } from "../api.ts"
 import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem } from "../parts/notes.tsx"
+import { useRemote } from "../parts/remote-cameras.tsx"
 import { WallBar } from "../parts/wall-bar.tsx"
 import { WallLarge } from "../parts/wall-large.tsx"
 import { WallList } from "../parts/wall-list.tsx"
@@ -334,9 +335,14 @@ export const LivePage = () => {
   const { may } = useSession()
   const cameras = useQuery("cameras", listCameras)
   const recordings = useQuery("recordings", listRecordings, 5000, may("recording:read"))
-  const pictures = useMemo(() => cameras.data === null ? null : picturesOf(cameras.data, recordings.data ?? []), [
+  const remote = useRemote(cameras.data)
+  const pictures = useMemo(() =>
+    cameras.data === null ?
+      null :
+      [...picturesOf(cameras.data, recordings.data ?? []), ...(remote.data ?? []).flatMap((node) => node.pictures)], [
     cameras.data,
     recordings.data,
+    remote.data,
   ])
   return (
     <div className="wall-page">

@@ -5,10 +5,11 @@
  * Invariant
  * 1. React draws when the state changes, never for a picture.
  */
-import type { StreamId } from "#schema/common.ts"
+import type { ChannelId, StreamId } from "#schema/common.ts"
 import type { AudioCodec, VideoCodec } from "#schema/media.ts"
 import type { StreamRole } from "#schema/record.ts"
 import { useCallback, useEffect, useRef, useState } from "react"
+import { liveSource } from "../api-live.ts"
 import { beginning, type LivePlayer, type LiveState, playLive } from "../stream-player.ts"
 import { dropStill } from "../stream-stills.ts"
 import { clockOf } from "../time.ts"
@@ -19,6 +20,8 @@ import { LiveFigures } from "./live-figures.tsx"
 
 export interface LiveVideoProps {
   readonly streamId: StreamId
+  /** The channel as it is known here, where it is another node's. */
+  readonly remote?: ChannelId | null
   readonly role: StreamRole
   readonly sound: boolean
   readonly onState?: (state: LiveState) => void
@@ -106,7 +109,7 @@ export const LiveVideo = (props: LiveVideoProps) => {
   useEffect(() => {
     if (!watched) return
     const made = playLive({
-      streamId,
+      source: liveSource(streamId, role, latest.current.remote ?? null),
       carries: () => ({ codec: latest.current.codec ?? null, audioCodec: latest.current.audioCodec ?? null }),
       sound: latest.current.sound,
       video: video.current!,
@@ -123,7 +126,7 @@ export const LiveVideo = (props: LiveVideoProps) => {
       player.current = null
       setState(beginning)
     }
-  }, [watched, streamId])
+  }, [watched, streamId, role])
 
   useEffect(() => player.current?.setSound(sound), [sound])
 

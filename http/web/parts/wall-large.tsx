@@ -103,7 +103,12 @@ export const WallLarge = (props: WallLargeProps) => {
               onClick={onSound}
             />
           )}
-          {talksTo !== undefined && <TalkButton streamId={talksTo} cameraName={picture.name} />}
+          {talksTo !== undefined && picture.node === null && (
+            <TalkButton
+              streamId={talksTo}
+              cameraName={picture.name}
+            />
+          )}
           <Control icon="figures" label="Statistics (S)" pressed={figures} onClick={onFigures} />
           <Control icon="still" label="Save this picture" onClick={() => keepPicture(frame.current, picture.name)} />
           {picture.recording !== null && (

@@ -47,7 +47,16 @@ const Hindered = ({ picture }: { readonly picture: WallPicture }) => {
       <Note icon="lock">
         <Why reason={picture.reason} />
         <Since picture={picture} />
-        {may("camera:write") && <a href={`#/cameras?edit=${picture.cameraId}`}>Change the password</a>}
+        {may("camera:write") && picture.node === null && (
+          <a href={`#/cameras?edit=${picture.cameraId}`}>Change the password</a>
+        )}
+      </Note>
+    )
+  }
+  if (picture.node !== null && picture.streams.length === 0) {
+    return (
+      <Note icon="trouble">
+        <Why reason={picture.reason} />
       </Note>
     )
   }
@@ -85,6 +94,7 @@ export const Screen = ({ figures, onOtherStream, onState, picture, poster, role,
       <LiveVideo
         key={stream.id}
         streamId={stream.id}
+        remote={picture.node === null ? null : picture.id}
         role={stream.role}
         sound={sound}
         label={`${picture.name}, live`}
