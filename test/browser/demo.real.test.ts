@@ -290,7 +290,8 @@ it.skipIf(withoutChromium !== "")(
       const seam = await until("twenty seconds after the seam", () =>
         seamOf(guard, token), (found) =>
         found !== null && Date.now() - found.after > 20_000)
-      await player.goto(`${guardAddress}/#/play/${token}?t=${seam!.before - 6_000}`)
+      await player.goto("about:blank")
+    await player.goto(`${guardAddress}/#/play/${token}?t=${seam!.before - 6_000}`)
       await player.locator(".timeline .seam").first().waitFor({ state: "attached" })
       await player.locator("video").waitFor()
       await player.evaluate(watching)
