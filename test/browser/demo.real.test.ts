@@ -264,6 +264,18 @@ it.skipIf(withoutChromium !== "")(
       )
       const token = recording?.recordingToken ?? ""
       const page = await open(browser, guardAddress, password)
+      // Cameras of the other nodes, by node, and live through this one.
+      await page.goto(`${guardAddress}/#/cameras`)
+      const others = page.getByRole("region", { name: "Node C" })
+      await others.getByText("answers").waitFor()
+      await others.getByText("C camera 1").waitFor()
+      assert.deepStrictEqual(await faultsOf(page), [])
+      await fits(page, "cameras")
+      await page.goto(`${guardAddress}/#/live`)
+      const tile = page.getByRole("article", { name: "C camera 1 · Node C" })
+      await tile.locator(".live-view[data-phase=playing]").waitFor()
+      assert.include(["hls", "stills"], await tile.locator(".live-view").getAttribute("data-way"))
+
       await page.goto(`${guardAddress}/#/reroutes`)
       const panel = page.getByRole("region", { name: "Demo" })
       await panel.getByRole("button", { name: "Kill Node A" }).click()
@@ -291,7 +303,7 @@ it.skipIf(withoutChromium !== "")(
         seamOf(guard, token), (found) =>
         found !== null && Date.now() - found.after > 20_000)
       await player.goto("about:blank")
-    await player.goto(`${guardAddress}/#/play/${token}?t=${seam!.before - 6_000}`)
+      await player.goto(`${guardAddress}/#/play/${token}?t=${seam!.before - 6_000}`)
       await player.locator(".timeline .seam").first().waitFor({ state: "attached" })
       await player.locator("video").waitFor()
       await player.evaluate(watching)
