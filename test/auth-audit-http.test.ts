@@ -218,6 +218,8 @@ describe("the HTTP interface", () => {
       "POST auth.login": "signIn",
       "POST auth.refresh": "none",
       "POST bffFederation.federatedReplay": "view",
+      "POST bffLive.federatedLive": "view",
+      "POST bffLive.peerLive": "view",
       "POST auth.logout": "signOut",
       "POST auth.heartbeat": "none",
       "GET federationFailover.configBundle": "export",
