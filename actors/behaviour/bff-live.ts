@@ -55,12 +55,14 @@ const strange = ({ nodeId }: { readonly nodeId: string }) =>
   Effect.fail(new PeerUnreachable({ nodeId, reason: "it is not paired with this node any more" }))
 
 /** What the other node does not have is not here either. */
-const absent = (filename: string) => (error: PeerRefused) => {
-  if (error.theirStatus !== 404) return Effect.fail(error)
-  return Effect.fail(
-    error.theirCode === "live_file_not_found" ? new LiveFileNotFound({ filename }) : new LiveSessionNotFound(),
-  )
-}
+const absent =
+  (filename: string) =>
+  (error: PeerRefused): Effect.Effect<never, PeerRefused | LiveFileNotFound | LiveSessionNotFound> => {
+    if (error.theirStatus !== 404) return Effect.fail(error)
+    return Effect.fail(
+      error.theirCode === "live_file_not_found" ? new LiveFileNotFound({ filename }) : new LiveSessionNotFound(),
+    )
+  }
 
 export const layer = Layer.effect(
   FederatedLives,
