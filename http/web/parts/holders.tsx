@@ -11,7 +11,7 @@ export const Missing = ({ sources }: { readonly sources: ReadonlyArray<Federated
   const silent = sources.filter(({ state }) => state === "unreachable" || state === "refused")
   if (silent.length === 0) return null
   return (
-    <div className="problem partial" role="status">
+    <div className="partial" role="status">
       <Icon name="trouble" />
       <span>
         {silent.map((one) => (

@@ -4,6 +4,7 @@ import { listRemote, remoteEveryMs, type RemoteNode } from "../remote-cameras.ts
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 import { streamOf, type WallPicture } from "../wall-pictures.ts"
+import { codecNames } from "./camera-words.ts"
 import { Icon } from "./icons.tsx"
 import { Badge, Problem, Why } from "./notes.tsx"
 
@@ -33,7 +34,9 @@ const Row = ({ picture }: { readonly picture: WallPicture }) => {
         <Why reason={picture.reason} />
       </td>
       <td className="number">
-        {stream?.codec ? `${stream.codec.toUpperCase()} ${stream.width ?? "?"} × ${stream.height ?? "?"}` : "—"}
+        {stream?.codec ?
+          `${codecNames[stream.codec] ?? stream.codec}, ${stream.width ?? "?"} × ${stream.height ?? "?"}` :
+          <span className="muted">not seen yet</span>}
       </td>
       <td>
         <div className="actions">
@@ -80,5 +83,6 @@ const Group = ({ node: { name, nodeId, pictures, trouble } }: { readonly node: R
 export const RemoteCameras = ({ cameras }: { readonly cameras: ReadonlyArray<Camera> | null }) => {
   const { data, error } = useRemote(cameras)
   if (error !== null) return <Problem error={error} />
-  return data === null ? null : data.map((node) => <Group key={node.nodeId} node={node} />)
+  if (data === null || data.length === 0) return null
+  return <div className="stack others">{data.map((node) => <Group key={node.nodeId} node={node} />)}</div>
 }
