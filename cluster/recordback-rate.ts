@@ -31,7 +31,7 @@ export const take = (
   return { bucket: { tokens, atMs: nowMs }, waitMs: tokens >= 0 ? 0 : Math.ceil(-tokens * 1000 / rate) }
 }
 
-/** Bytes that came home, by time. */
+/** Bytes that left for home, by time. */
 export interface Meter {
   readonly add: (bytes: number, nowMs: number) => void
   /** Bits a second of the last half minute; null while nothing moved. */

@@ -19,6 +19,18 @@ const takeover = Schema.Struct({
   gapMs: Schema.NullOr(Schema.Int),
 })
 
+/** How far footage of a reroute has come home. */
+const recordback = Schema.Struct({
+  rerouteId: Schema.String,
+  homeNodeId: NodeId,
+  servingNodeId: NodeId,
+  segmentsDone: Schema.Int,
+  segmentsTotal: Schema.Int,
+  bytesDone: Schema.Int,
+  bytesTotal: Schema.Int,
+  reason: Schema.String,
+})
+
 export const failoverEventTypes = {
   "failover.takeover.started": {
     title: "Takeover begun",
@@ -68,6 +80,48 @@ export const failoverEventTypes = {
     permission: "federation:read",
     notify: true,
     data: Schema.Struct({ ...failover.fields, applied: Schema.Int, conflicts: Schema.Int }),
+  },
+  "failover.recordback.started": {
+    title: "Footage goes home",
+    description: "What was recorded here for another node begins to go there",
+    severity: "info",
+    permission: "federation:read",
+    notify: false,
+    data: recordback,
+  },
+  "failover.recordback.paused": {
+    title: "Footage rests on its way home",
+    description: "An administrator paused it; what came home stays there",
+    severity: "info",
+    permission: "federation:read",
+    notify: false,
+    data: recordback,
+  },
+  "failover.recordback.resumed": {
+    title: "Footage goes on home",
+    description: "An administrator let it go on",
+    severity: "info",
+    permission: "federation:read",
+    notify: false,
+    data: recordback,
+  },
+  "failover.recordback.failed": {
+    title: "Footage could not be brought home",
+    description:
+      "Its home node refused it again and again, or a part of it is gone; it stays here and can be tried again",
+    severity: "warning",
+    permission: "federation:read",
+    notify: true,
+    data: recordback,
+  },
+  "failover.recordback.refused": {
+    title: "Footage was refused at home",
+    description:
+      "The home node does not take some segments; `reason` is its word on the last of them. They are tried again a few times",
+    severity: "warning",
+    permission: "federation:read",
+    notify: false,
+    data: Schema.Struct({ ...recordback.fields, segments: Schema.Int }),
   },
   "failover.protection.changed": {
     title: "Protection changed",

@@ -50,6 +50,8 @@ export const FailoverSettings = Schema.Struct({
   snapshotMinutes: between(1, 1_440),
   /** How long an outage this node keeps disk space for. */
   expectedOutageHours: between(1, 720),
+  /** Most that leaves this node for footage on its way home, MiB a second, also for what is under way; 0: as its configuration says. */
+  recordBackMiB: between(0, 1_023),
   /** What this node can take on in all, its own cameras included. */
   maxCameras: between(1, 10_000),
   maxIngestBps: between(1_000_000, 100_000_000_000),
@@ -66,6 +68,7 @@ export const defaultFailoverSettings: FailoverSettings = {
   failbackWindow: null,
   snapshotMinutes: 15,
   expectedOutageHours: 24,
+  recordBackMiB: 0,
   maxCameras: 64,
   maxIngestBps: 400_000_000,
   maxDiskBytesPerSecond: 60_000_000,

@@ -2,12 +2,14 @@
 import { unite } from "#cluster/recordback-manifest.ts"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { FileIdentity, Storage } from "#media/storage.ts"
+import * as Database from "#ops/database.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import { execFile } from "node:child_process"
 import { hash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { camera } from "./media/access-units.ts"
@@ -164,6 +166,11 @@ describe("record-back", () => {
             cause: "camera_offline",
             detail: "n: it does not answer",
           })
+          assert.deepStrictEqual(serving.told.filter((type) => type.startsWith("failover.recordback.")), [
+            "failover.recordback.started",
+            "failover.recordback.paused",
+            "failover.recordback.resumed",
+          ])
           // Twice only what was on its way when one of them died: three at a time, two deaths and a pause.
           const twice = to.sent.length - new Set(to.sent).size
           assert.isAtMost(twice, 9)
@@ -191,6 +198,36 @@ describe("record-back", () => {
             "RecordBackSessionNotFound",
           )
         }))
+        // What nobody waits for any more, or nobody has touched for a week, is let go; receipts are kept for a season.
+        const at = (name: string) => join(home.root, "main", "quarantine", `${name}.part`)
+        const [old, young, stray] = ["1", "2", "3"].map((n) => `01934b3e-9000-7000-8000-00000000000${n}`) as [
+          string,
+          string,
+          string,
+        ]
+        for (const name of [old, young, stray]) writeFileSync(at(name), "a part")
+        const kept = yield* Effect.scoped(Effect.gen(function*() {
+          const sql = yield* SqlClient.SqlClient
+          const rows = (file: string, sequence: number, state: string, days: number) =>
+            sql`INSERT INTO recordback_incoming (serving_node_id, recording_id, epoch, sequence, reroute_id, source_file, file_id, at,
+              bytes, sha256, front_sha256, state, updated_at)
+              VALUES (${servingId}, ${made.recordingId}, 9, ${sequence}, ${reroute}, ${file}, ${file}, 0, 1, '', '', ${state},
+              now() - ${days} * interval '1 day')`
+          yield* rows(old, 1, "held", 8)
+          yield* rows(old, 2, "wanted", 8)
+          yield* rows(young, 3, "held", 8)
+          yield* rows(young, 4, "wanted", 6)
+          yield* rows(stray, 5, "stored", 91)
+          yield* rows(stray, 6, "stored", 89)
+          yield* liveHome(to, home, serving, recordings)
+          return yield* sql<{ readonly sequence: string }>`
+            SELECT sequence::text FROM recordback_incoming WHERE epoch = 9 ORDER BY sequence`
+        })).pipe(
+          Effect.provide(Database.layer({ url: home.url, applicationName: "test", maxConnections: 2 })),
+          Effect.orDie,
+        )
+        assert.deepStrictEqual(kept.map(({ sequence }) => sequence), ["3", "4", "6"])
+        assert.deepStrictEqual([old, young, stray].map((name) => existsSync(at(name))), [false, true, false])
         // What came home is found by a scan alone, whoever recorded it.
         yield* life(optionsIn(home.root), (storage) =>
           Effect.gen(function*() {

@@ -4,9 +4,11 @@
  */
 import * as Home from "#actors/behaviour/federation-recordback-home.ts"
 import * as Back from "#actors/behaviour/federation-recordback.ts"
+import { Events } from "#actors/protocol/event.ts"
 import { type PeerAnswer, type PeerRequest, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackHome, RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { Recordings, RecordLedger } from "#actors/protocol/record.ts"
+import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { NodeIdentity, type NodeKey } from "#cluster/identity.ts"
@@ -49,6 +51,10 @@ export interface Side {
   readonly adopted: Array<SegmentFile>
   readonly released: Array<SegmentFile>
   gaps: ReadonlyArray<LedgerGap>
+  /** Types of events. */
+  readonly told: Array<string>
+  /** Of footage on its way home, as its administrator set it. */
+  limitMiB: number
   /** What its gap ledger was told. */
   readonly amended: Array<
     { readonly recordingId: RecordingId } & Parameters<RecorderSupervisor["Service"]["amend"]>[1]
@@ -66,7 +72,18 @@ const sideOf = Effect.fnUntraced(function*(nodeId: NodeId, url: Redacted.Redacte
     signing: keyOf("ed25519"),
     transfer: keyOf("x25519"),
   })
-  return { nodeId, root, url, identity, adopted: [], released: [], gaps: [], amended: [] } as Side
+  return {
+    nodeId,
+    root,
+    url,
+    identity,
+    adopted: [],
+    released: [],
+    gaps: [],
+    amended: [],
+    told: [],
+    limitMiB: 0,
+  } as Side
 })
 
 /** Two sides and a PostgreSQL, for as long as the scope. */
@@ -101,6 +118,10 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
         adopted: false,
       }]),
     }),
+    Layer.mock(FailoverStore, {
+      settings: () => Effect.succeed({ settings: { recordBackMiB: side.limitMiB }, version: 1 }),
+    }),
+    Layer.mock(Events, { publish: (draft) => Effect.sync(() => void side.told.push(draft.type)) }),
     Layer.mock(RecordLedger, {
       recordingsOf: (asked) =>
         Effect.succeed(new Set(asked === slot ? recordings.map(({ recordingId }) => recordingId) : [])),

@@ -36,6 +36,7 @@ import { Clock, Effect, Layer } from "effect"
 import { makeTransferKeys, signReceipt } from "./federation-recordback-keys.ts"
 import { keyOf, makeSessions } from "./federation-recordback-session.ts"
 import { makeTake } from "./federation-recordback-take.ts"
+import { upkeepAtHome } from "./federation-recordback-upkeep.ts"
 
 /** Longest time between two clocks that a manifest may lie in the future. */
 const futureMs = 86_400_000
@@ -258,16 +259,7 @@ const make = Effect.gen(function*() {
     return { sessionId: session.id, segments: answers }
   })
 
-  // What nobody waits for any more was torn, or has come home another way.
-  const parts = yield* storage.quarantine.ids
-  const awaited = yield* Effect.catchTag(
-    store.awaited(parts),
-    "DependencyUnavailable",
-    () => Effect.succeed(new Set(parts)),
-  )
-  yield* Effect.forEach(parts.filter((id) => !awaited.has(id)), (id) => Effect.ignore(storage.quarantine.discard(id)), {
-    discard: true,
-  })
+  yield* upkeepAtHome(sessions.forget)
 
   return RecordBackHome.of({
     transferKey: () => keys.current,

@@ -58,6 +58,8 @@ export interface SendOptions {
   /** Something came home. */
   readonly moved: (jobId: string) => Effect.Effect<void>
   readonly meterOf: (jobId: string) => Meter
+  /** The home node does not take so many segments. */
+  readonly refused: (job: JobRow, segments: number, reason: string) => Effect.Effect<void>
 }
 
 /** What stands before and behind the sealed bytes in the body (RFC 7578). */
@@ -75,17 +77,18 @@ const multipart = (head: string, boundary: string) => {
 }
 
 export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
-  const { meterOf, moved, planner, rate } = options
+  const { meterOf, moved, planner, rate, refused } = options
   const [{ nodeId }, peers, storage, store] = yield* Effect.all([Ownership, Peers, Storage, RecordBackStore])
   const ledger = yield* RecordLedger
   const promises = yield* makePromises
   let bucket: Bucket = { tokens: 0, atMs: 0 }
 
-  const paced = (chunk: Uint8Array) =>
+  const paced = (jobId: string) => (chunk: Uint8Array) =>
     Effect.gen(function*() {
       const taken = take(bucket, yield* rate, chunk.length, yield* Clock.currentTimeMillis)
       bucket = taken.bucket
       if (taken.waitMs > 0) yield* Effect.sleep(taken.waitMs)
+      meterOf(jobId).add(chunk.length, yield* Clock.currentTimeMillis)
       return chunk
     })
 
@@ -100,7 +103,6 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       return yield* new PeerRefused({ nodeId: peer.nodeId, theirStatus: 200, theirCode: "bad_receipt", reason: detail })
     }
     yield* store.settle(job.id, one.row, "home", answer.receipt)
-    if (answer.state === "stored") meterOf(job.id).add(one.row.bytes, yield* Clock.currentTimeMillis)
     yield* moved(job.id)
   })
 
@@ -134,8 +136,8 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
   })
 
   const body = (
-    sessionId: string,
-    dataKey: Redacted.Redacted<Uint8Array>,
+    jobId: string,
+    { dataKey, id: sessionId }: { readonly id: string; readonly dataKey: Redacted.Redacted<Uint8Array> },
     { entry, front, row }: Promised,
     head: string,
   ) => {
@@ -148,7 +150,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
         const seal = sealer(Redacted.value(dataKey), randomBytes(nonceBytes), sessionId, entry)
         const sealed = Stream.make(front.bytes).pipe(
           Stream.concat(storage.bytes(file, { from: row.at, to: row.at + row.bytes })),
-          Stream.mapEffect(paced),
+          Stream.mapEffect(paced(jobId)),
           Stream.map((chunk) => seal.update(chunk)),
         )
         return Stream.make<ReadonlyArray<Uint8Array>>(before, seal.head).pipe(
@@ -175,7 +177,7 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       const sent = yield* Effect.result(peers.call(peer.nodeId, {
         method: "POST",
         path: `${base}/segments`,
-        body: body(session.id, session.dataKey, one, head),
+        body: body(job.id, session, one, head),
         timeout: segmentTimeout,
       }, SegmentsTaken))
       if (Result.isFailure(sent)) {
@@ -272,14 +274,18 @@ export const makeSend = Effect.fnUntraced(function*(options: SendOptions) {
       const wanted: Array<Promised> = []
       let settled = 0
       let refusal = "it holds what was sent, and does not store it"
+      let refusals = 0
       for (const answer of opened.segments) {
         const one = all.get(keyOf(answer))
         if (one === undefined) continue
         if (answer.state === "wanted") wanted.push(one)
-        else if (answer.state === "refused") refusal = answer.reason
-        else if (answer.state !== "held") settled++
+        else if (answer.state === "refused") {
+          refusal = answer.reason
+          refusals++
+        } else if (answer.state !== "held") settled++
         yield* heard(job, peer, one, answer)
       }
+      yield* refused(job, refusals, refusal)
       if (wanted.length + settled === 0) {
         return yield* new PeerRefused({
           nodeId: peer.nodeId,

@@ -29,6 +29,8 @@ export interface Sessions {
   /** False: somebody else is at it. */
   readonly begin: (from: NodeId, name: SegmentName) => boolean
   readonly end: (from: NodeId, name: SegmentName) => void
+  /** Those that were not used for long. */
+  readonly forget: (nowMs: EpochMs) => void
 }
 
 export const keyOf = ({ epoch, recordingId, sequence }: SegmentName): string => `${recordingId}/${epoch}/${sequence}`
@@ -47,6 +49,7 @@ export const makeSessions = (): Sessions => {
     }
   }
   return {
+    forget,
     add: (session, nowMs) => {
       put(session, nowMs)
       forget(nowMs)

@@ -2,8 +2,8 @@
  * How a segment comes in on its home node: opened, written to quarantine, proven; and with the last one of a file, the file.
  *
  * Invariants
- * 1. One pass and the memory of a chunk: what is opened is hashed and written at once, and believed when the tag, the length and
- *    the hash hold.
+ * 1. One pass and the memory of {@link gatheredBytes}: what comes in pieces of a TLS record is gathered, then opened, hashed and written
+ *    at one go, and believed when the tag, the length and the hash hold.
  * 2. A file is stored once: adopted, then the gap ledger lets go of what it covers, then the index is told, then receipts; each step
  *    may be repeated after a crash.
  * 3. At most {@link atOnce} segments come in at once; further ones wait.
@@ -13,7 +13,7 @@ import { type IncomingRow, RecordBackHomeStore } from "#actors/store/federation-
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { unite } from "#cluster/recordback-manifest.ts"
-import { opener } from "#cluster/recordback-seal.ts"
+import { opener, sealedBytes } from "#cluster/recordback-seal.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { type IndexEntry, type Quarantined, Storage } from "#media/storage.ts"
 import type { NodeId } from "#schema/common.ts"
@@ -32,6 +32,8 @@ import { signReceipt } from "./federation-recordback-keys.ts"
 import { type HomeSession, keyOf, type Sessions } from "./federation-recordback-session.ts"
 
 const atOnce = 8
+/** A write for every few records (16 KiB) would cost more than the rest of the work. */
+const gatheredBytes = 1024 * 1024
 
 const invalid = (reason: SegmentInvalid["reason"], detail: string) => new SegmentInvalid({ reason, detail })
 const noRoom = (error: { readonly message: string }) => new RecordBackNoRoom({ detail: error.message })
@@ -52,6 +54,39 @@ const makeFront = (length: number) => {
     whole: (): Buffer | null => filled === length ? front : null,
   }
 }
+
+/** Pieces of any length as ones of `length`, but for the last; each is good until the next. */
+const gathered = <E, F, R>(
+  pieces: Stream.Stream<Uint8Array, E>,
+  length: number,
+  use: (whole: Uint8Array) => Effect.Effect<void, F, R>,
+): Effect.Effect<void, E | F, R> =>
+  Effect.suspend(() => {
+    const buffer = Buffer.allocUnsafeSlow(length)
+    let filled = 0
+    const fill = (piece: Uint8Array): Effect.Effect<void, F, R> =>
+      Effect.gen(function*() {
+        for (let at = 0; at < piece.length;) {
+          const part = piece.subarray(at, at + length - filled)
+          buffer.set(part, filled)
+          filled += part.length
+          at += part.length
+          if (filled < length) continue
+          filled = 0
+          yield* use(buffer)
+        }
+      })
+    return Effect.andThen(
+      Stream.runForEach(pieces, (piece) =>
+        filled + piece.length < length ?
+          Effect.sync(() => {
+            buffer.set(piece, filled)
+            filled += piece.length
+          }) :
+          fill(piece)),
+      Effect.suspend(() => filled === 0 ? Effect.void : use(buffer.subarray(0, filled))),
+    )
+  })
 
 /** Whether proven fragments are those that were promised. */
 const isPromised = (entries: ReadonlyArray<IndexEntry>, { durationMs, fragments, startMs }: ManifestEntry): boolean => {
@@ -149,8 +184,9 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
         }
         return opened
       })
-      yield* Stream.runForEach(
+      yield* gathered(
         sealed,
+        Math.min(gatheredBytes, sealedBytes(entry)),
         Effect.fnUntraced(function*(chunk) {
           const plain = open.update(chunk)
           if (plain === null) return yield* invalid("length", "more came than was promised")

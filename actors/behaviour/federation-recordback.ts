@@ -7,6 +7,7 @@
  * 3. While this node's database is away a job waits; it has no attempt for it.
  */
 import { RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
+import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { makeMeter, type Meter } from "#cluster/recordback-rate.ts"
@@ -32,11 +33,15 @@ import {
 } from "effect"
 import { makePlanner } from "./federation-recordback-plan.ts"
 import { makeSend, type SendKey } from "./federation-recordback-send.ts"
+import { makeTold } from "./federation-recordback-told.ts"
+import { upkeepOfJobs } from "./federation-recordback-upkeep.ts"
 
 /** Between looks for the end of files that still grow. */
 const growingPause = Duration.seconds(2)
 /** While the database is away. */
 const databasePause = Duration.seconds(2)
+/** A limit that was set holds within this. */
+const limitEvery = Duration.seconds(2)
 /** Changes that wait for a slow reader: the oldest go, a later one tells as much. */
 const changesKept = 64
 /** Administrators at one job at once. */
@@ -70,17 +75,36 @@ export interface RecordBackOptions {
   readonly rate: Effect.Effect<number>
 }
 
+/**
+ * What the administrator allows, within what this node's configuration does: asked again and again, so that it holds for what is
+ * under way.
+ */
+const makeLimit = Effect.fnUntraced(function*(own: Effect.Effect<number>) {
+  const [{ nodeId }, settings] = yield* Effect.all([Ownership, FailoverStore])
+  let allowed = 0
+  yield* settings.settings(nodeId).pipe(
+    Effect.tap(({ settings: { recordBackMiB } }) => Effect.sync(() => allowed = (recordBackMiB ?? 0) * 2 ** 20)),
+    Effect.ignore,
+    Effect.repeat(Schedule.spaced(limitEvery)),
+    Effect.forkScoped,
+  )
+  return Effect.map(own, (most) => allowed === 0 ? most : most === 0 ? allowed : Math.min(most, allowed))
+})
+
 const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
   const [{ nodeId }, store] = yield* Effect.all([Ownership, RecordBackStore])
   const planner = yield* makePlanner
   const scope = yield* Effect.scope
   const changes = yield* PubSub.sliding<string>(changesKept)
+  const told = yield* makeTold
+  const limit = yield* makeLimit(options.rate)
   const running = new Map<string, Running>()
   const keys = new Map<string, SendKey>()
   const moved = (id: string) => Effect.asVoid(PubSub.publish(changes, id))
   const idle = makeMeter()
   const meterOf = (id: string): Meter => running.get(id)?.meter ?? idle
-  const send = yield* makeSend({ planner, rate: options.rate, moved, meterOf })
+  const send = yield* makeSend({ planner, rate: limit, moved, meterOf, refused: told.refused })
+  yield* upkeepOfJobs(planner)
 
   /** Waits for the end of what grows, then for nothing. */
   const planned = Effect.fnUntraced(function*(job: JobRow) {
@@ -130,16 +154,20 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
         Schema.is(Schema.Struct({ _tag: Schema.Literal("PeerRefused"), theirStatus: Schema.Int }))(error) &&
         error.theirStatus !== 503 && error.theirStatus !== 429
       if (error instanceof Error) return Effect.succeed(failed(error.message, refused))
+      // Who stops the job does not come here; this was something that it waited for.
       return Cause.hasInterruptsOnly(cause) ?
-        Effect.interrupt :
+        Effect.succeed(failed("it was broken off", false)) :
         Effect.as(Effect.logError("A record-back job broke", cause), failed("it broke; the log tells more", true))
     })
 
-  const keep = Effect.fnUntraced(function*(id: string, { attempt, dueMs, phase, reason, refusals }: JobState) {
+  const keep = Effect.fnUntraced(function*(job: JobRow, state: JobState, before: JobState) {
+    const { id } = job
+    const { attempt, dueMs, phase, reason, refusals } = state
     const endedMs = isEnded(phase) ? yield* Clock.currentTimeMillis : null
     yield* Effect.retry(store.change(id, { state: phase, attempt, refusals, dueMs, reason }, endedMs), {
       schedule: Schedule.spaced(databasePause),
     })
+    yield* told.changed(job, before.phase, phase, reason)
     yield* moved(id)
   })
 
@@ -148,8 +176,14 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       const inbox = yield* Queue.bounded<Asked>(mostAsked)
       running.set(job.id, { inbox, meter: makeMeter() })
       let next = first
+      let kept = stateOf(job)
+      const keepNext = Effect.suspend(() => {
+        const before = kept
+        kept = next.state
+        return keep(job, next.state, before)
+      })
       while (true) {
-        yield* keep(job.id, next.state)
+        yield* keepNext
         if (isEnded(next.state.phase)) return
         const heard: JobEvent | Asked = yield* Effect.raceFirst(outcome(job, next), Queue.take(inbox))
         const asked = "reply" in heard ? heard : null
@@ -158,7 +192,7 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
         if (asked === null) continue
         if (moved !== null) {
           if (asked.event._tag === "Retry") yield* Effect.ignore(store.again(job.id))
-          yield* keep(job.id, next.state)
+          yield* keepNext
         }
         yield* Deferred.succeed(asked.reply, moved !== null)
       }

@@ -69,6 +69,15 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
         DELETE FROM recordback_incoming WHERE file_id = ANY (${[...fileIds]}::text[]) AND state <> 'stored'`).pipe(
         Effect.asVoid,
       ),
+    /** Lets go of what was promised or held and not touched since, and of what was stored so long ago. */
+    expire: (waitingBeforeMs: EpochMs, storedBeforeMs: EpochMs) =>
+      answered(sql`
+        DELETE FROM recordback_incoming AS r
+        WHERE (r.state = 'stored' AND r.updated_at < ${new Date(storedBeforeMs)})
+          OR (r.state <> 'stored' AND NOT EXISTS (
+            SELECT 1 FROM recordback_incoming AS o WHERE o.file_id = r.file_id AND o.updated_at >= ${new Date(
+        waitingBeforeMs,
+      )}))`),
     held: (servingNodeId: NodeId, name: SegmentName, nowMs: EpochMs) =>
       answered(sql`
         UPDATE recordback_incoming SET state = 'held', updated_at = ${new Date(nowMs)}

@@ -4,7 +4,7 @@
  * Invariants
  * 1. A segment is `left` until its receipt is here, or until it is `lost`: its bytes are gone or damaged.
  * 2. Planning a file twice adds nothing.
- * 3. Jobs that ended are kept for {@link keptMs}.
+ * 3. Jobs that ended are kept until {@link RecordBackStore} is told to let them go.
  */
 import type { ChannelId, EpochMs, NodeId, RecordingId } from "#schema/common.ts"
 import type { SegmentName } from "#schema/federation-recordback.ts"
@@ -14,7 +14,6 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { answered } from "./answer.ts"
 
-const keptMs = 90 * 86_400_000
 /** Rows of one statement. */
 const batch = 1_000
 
@@ -108,7 +107,6 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
       nowMs: EpochMs,
     ) =>
       answered(Effect.gen(function*() {
-        yield* sql`DELETE FROM recordback_job WHERE ended_at < ${new Date(nowMs - keptMs)}`
         yield* sql`
           INSERT INTO recordback_job (id, node_id, home_node_id, slot, first_epoch, last_epoch, state, attempt, refusals, reason,
             created_at)
@@ -132,6 +130,15 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
         SELECT ${
         sql.literal(jobColumns)
       } FROM recordback_job WHERE node_id = ${nodeId} AND ended_at IS NULL ORDER BY id`),
+    /** Jobs of a node that have ended. */
+    ended: (nodeId: NodeId) =>
+      answered(Effect.map(
+        sql<{ readonly id: string }>`
+          SELECT id FROM recordback_job WHERE node_id = ${nodeId} AND ended_at IS NOT NULL ORDER BY id`,
+        (rows) => rows.map(({ id }) => id),
+      )),
+    /** Jobs that ended before, with their segments and receipts. */
+    expire: (beforeMs: EpochMs) => answered(sql`DELETE FROM recordback_job WHERE ended_at < ${new Date(beforeMs)}`),
     change: (id: string, change: JobChange, endedMs: EpochMs | null) =>
       answered(sql`
         UPDATE recordback_job SET state = ${change.state}, attempt = ${change.attempt}, refusals = ${change.refusals},

@@ -1,6 +1,6 @@
 /**
- * Footage comes home between two real nodes, both killed on the way: each segment's bytes, what was sent twice, memory, and the pace
- * beside a plain copy over a connection of the same machine.
+ * Footage comes home between two real nodes, both killed on the way: each segment's bytes, what was sent twice, memory, and the pace and
+ * the work beside a plain copy of the same files over TLS on the same machine: encrypted beside encrypted.
  *
  * The nodes are members of one cluster. What the serving node recorded is written to its disk beforehand, in the form of a recorder.
  */
@@ -17,17 +17,17 @@ import {
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
 import { createHash, randomBytes } from "node:crypto"
-import { createReadStream, createWriteStream, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { open } from "node:fs/promises"
-import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { pipeline } from "node:stream/promises"
+import { cpuSeconds } from "../bench/usage.ts"
 import { fragmentsFrom, parameters } from "../media/made-up-files.ts"
 import { life, optionsIn } from "../media/storage-life.ts"
 import { watchMemory } from "./memory.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
+import { tlsCopy } from "./tls-copy.ts"
 
 export interface RecordBackProofOptions {
   readonly gib: number
@@ -126,31 +126,6 @@ const hashes = (folder: string, recordingId: RecordingId, recorder: NodeId) =>
       }
       return { found, twice }
     }))
-
-/** Bytes a second of copying the same files over a connection, each synced at its end. */
-const plainCopy = async (from: string, to: string): Promise<number> => {
-  const names = readdirSync(from).filter((name) => name.endsWith(".mp4"))
-  const begun = performance.now()
-  let bytes = 0
-  for (const name of names) {
-    const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const { port } = server.address() as { readonly port: number }
-    const target = join(to, "copy.bin")
-    const received = new Promise<void>((resolve, reject) => {
-      server.once("connection", (socket) => {
-        pipeline(socket, createWriteStream(target, { flush: true })).then(resolve, reject)
-      })
-    })
-    const source = createReadStream(join(from, name), { highWaterMark: 512 * 1024 })
-    await pipeline(source, connect(port, "127.0.0.1"))
-    await received
-    bytes += source.bytesRead
-    server.close()
-    rmSync(target)
-  }
-  return bytes * 1000 / (performance.now() - begun)
-}
 
 const setUp = async (folder: string, scope: Scope.Closeable): Promise<Stage> => {
   const postgres = await Effect.runPromise(
@@ -269,17 +244,22 @@ export const proveRecordBack = async (report: Report, options: RecordBackProofOp
   try {
     const { before, servingId, whose } = await arrange(stage, options)
     const source = join(folder, "serving", "main", whose.recordingId)
-    const copied = await plainCopy(source, folder)
-    report.say(`plain copy over a connection: ${(copied / mebibyte).toFixed(0)} MiB/s`)
+    const copied = await tlsCopy(source, folder)
+    report.say(
+      `a plain copy over TLS, synced: ${(copied.bytesPerSecond / mebibyte).toFixed(0)} MiB/s, ` +
+        `${copied.cpuPerGib.toFixed(2)} s of CPU a GiB`,
+    )
     await home.start()
     const watches = [watchMemory(home, 500), watchMemory(serving, 500)]
     await serving.start()
     const begun = performance.now()
-    let began = { atMs: begun, bytes: 0 }
+    let began = { atMs: begun, bytes: 0, cpu: 0 }
+    const work = () => cpuSeconds([...home.roots().node, ...serving.roots().node])
     const job = await bringHome(stage, options.kills, report, (first) => {
       watches.forEach((watch) => watch.settle())
-      began = { atMs: performance.now(), bytes: first.bytesDone }
+      began = { atMs: performance.now(), bytes: first.bytesDone, cpu: work() }
     })
+    const cpu = work() - began.cpu
     const seconds = (performance.now() - begun) / 1000
     report.check(job.state === "done", `it ended ${job.state}: ${job.reason}; ${warnings(serving)}`)
     const rate = (job.bytesTotal - began.bytes) * 1000 / (performance.now() - began.atMs)
@@ -287,8 +267,15 @@ export const proveRecordBack = async (report: Report, options: RecordBackProofOp
       `${(job.bytesTotal / 2 ** 30).toFixed(2)} GiB in ${job.segmentsTotal} segments, ${
         seconds.toFixed(1)
       } s with planning and all deaths; from the first file on ` +
-        `${(rate / mebibyte).toFixed(0)} MiB/s, ${(rate / copied * 100).toFixed(0)}% of the plain copy`,
+        `${(rate / mebibyte).toFixed(0)} MiB/s, ${(rate / copied.bytesPerSecond * 100).toFixed(0)}% of the plain copy`,
     )
+    // A process that was killed took its figure with it.
+    if (options.kills === 0) {
+      const perGib = cpu * 2 ** 30 / Math.max(1, job.bytesTotal - began.bytes)
+      report.say(
+        `CPU of both nodes: ${perGib.toFixed(2)} s a GiB, ${(perGib / copied.cpuPerGib).toFixed(1)} times the copy's`,
+      )
+    }
     const [ofHome, ofServing] = watches.map((watch) => watch.stop())
     report.say(`memory of the home node: ${ofHome!.text}`)
     report.say(`memory of the serving node: ${ofServing!.text}`)

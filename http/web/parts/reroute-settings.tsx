@@ -34,6 +34,7 @@ const failback: ReadonlyArray<Bounds> = [
   ["stableMs", "Back for, ms", 0, 86_400_000, "Without a break, before it is served at home again by itself."],
   ["overlapMs", "Both record for, ms", 0, 120_000, "0: for two groups of pictures."],
   ["drillMs", "A drill lasts, ms", 1_000, 3_600_000, "Then the cameras are given back."],
+  ["recordBackMiB", "Footage comes home at, MiB/s", 0, 1_023, "At most; 0: as the node's configuration says."],
   ["snapshotMinutes", "Configuration fetched every, min", 1, 1_440, "At the latest; each change is fetched at once."],
 ]
 const capacity: ReadonlyArray<Bounds> = [
