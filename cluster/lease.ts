@@ -11,15 +11,13 @@
  * 5. A node alone needs nobody. Of two voters both are a majority, so the lease of the home node does not run out while its
  *    process runs unbroken, and never moves by itself: only an administrator's `override` gives it to the guardian, or back, and
  *    it lasts until that process ends or freezes. A home node that asks for its lease is not off: within a term of that no override counts.
+ *    Nor does one of whoever is told of a later turn than its own.
  * 6. The list of voters changes by one node at a time, by the home node; a voter refuses who has an older list.
  */
 import { NodeId } from "#schema/common.ts"
+import type { LeaseAnswer, LeaseRelease, LeaseRequest, Roll } from "#schema/federation-control.ts"
 import { Turn } from "#schema/federation-protection.ts"
 import { Schema } from "effect"
-
-/** Nodes that decide about one home node: itself, its guardians, named witnesses. */
-export const Roll = Schema.Struct({ version: Schema.Int, voters: Schema.Array(NodeId) })
-export type Roll = typeof Roll.Type
 
 /** How long a lease lasts, how often it is renewed, and how far two clocks may drift apart, parts in a million. */
 export interface LeaseSettings {
@@ -29,38 +27,6 @@ export interface LeaseSettings {
 }
 /** A lost second of renewals four times over; ten times worse than a bad crystal. */
 export const defaultLease: LeaseSettings = { leaseMs: 5_000, renewMs: 1_000, driftPpm: 1_000 }
-
-export const LeaseRequest = Schema.Struct({
-  homeNodeId: NodeId,
-  holder: NodeId,
-  /** Start of the holder's process and number of the round: an older release does not undo a newer grant. */
-  bootId: Schema.String,
-  round: Schema.Int,
-  epoch: Schema.Int,
-  turns: Schema.Array(Turn),
-  rollVersion: Schema.Int,
-  /** Null: the home node's lease among two voters, which does not run out. */
-  termMs: Schema.NullOr(Schema.Int),
-})
-export type LeaseRequest = typeof LeaseRequest.Type
-
-export const LeaseAnswer = Schema.Struct({
-  from: NodeId,
-  bootId: Schema.String,
-  round: Schema.Int,
-  granted: Schema.Boolean,
-  /** Where the epoch was refused: the one that was granted last, and the turns up to it. */
-  inForce: Schema.Int,
-  turns: Schema.Array(Turn),
-})
-export type LeaseAnswer = typeof LeaseAnswer.Type
-
-export interface LeaseRelease {
-  readonly homeNodeId: NodeId
-  readonly holder: NodeId
-  readonly bootId: string
-  readonly round: number
-}
 
 /** What a voter keeps on disk, for each home node. */
 export const Promised = Schema.Struct({
@@ -113,7 +79,10 @@ const samePromise = (a: Promised, b: Promised): boolean =>
   a.holder === b.holder && a.epoch === b.epoch && a.rollVersion === b.rollVersion && a.termMs === b.termMs &&
   a.turns.length === b.turns.length
 
-/** A vote on `request`; `override` is the vote of the guardian itself, told by its administrator that the home node is off. */
+/**
+ * A vote on `request`; `override` is the vote of the guardian itself, told by its administrator that the home node is off, or of the home
+ * node itself, told by its own that the guardian is.
+ */
 export const vote = (
   before: Voter,
   request: LeaseRequest,
@@ -126,7 +95,7 @@ export const vote = (
   const stale = epoch < promised.epoch
   const taken = promised.holder !== holder && nowMs < before.untilMs
   const unmoving = termMs === null && holder !== homeNodeId && before.self === homeNodeId
-  const off = override && nowMs - before.homeAskedMs >= longer(settings.leaseMs, settings)
+  const off = holder === homeNodeId || nowMs - before.homeAskedMs >= longer(settings.leaseMs, settings)
   const granted = !stale && rollVersion >= promised.rollVersion && (override ? off : !taken && !unmoving)
   const homeAskedMs = holder === homeNodeId ? nowMs : before.homeAskedMs
   const answer = {
@@ -304,7 +273,7 @@ export const leaseStep = (
     const { inForce, turns } = event.answer
     if (holder.wanted !== null && inForce > holder.wanted.epoch) {
       // One voter that knows of a later turn is enough to stop: the others may have forgotten it with their disks.
-      holder = { ...holder, rounds: [], untilMs: -Infinity }
+      holder = { ...holder, rounds: [], untilMs: -Infinity, wanted: { ...holder.wanted, override: false } }
       commands.push({ type: "denied", inForce, turns })
     }
   } else if (event.type === "release" && holder.wanted !== null) {

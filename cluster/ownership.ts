@@ -56,6 +56,8 @@ export class Ownership extends Context.Service<Ownership, {
   readonly owners: Effect.Effect<ReadonlyArray<Owner>>
   /** The owners at once, then each change of them; a slow reader sees the newest and may miss some between. */
   readonly changes: Stream.Stream<ReadonlyArray<Owner>>
+  /** On this node's monotonic clock: when the read that `owners` tells of began, in milliseconds. */
+  readonly asOf: Effect.Effect<number>
   /** The epoch with which this node serves `slot`, `null` where it does not. */
   readonly epochOf: (slot: Slot) => Effect.Effect<number | null>
   /**
@@ -189,7 +191,12 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
   const slot = yield* claim(options)
   const known = yield* SubscriptionRef.make(yield* readOwners.pipe(Effect.provideService(SqlClient.SqlClient, sql)))
 
-  const refresh = readOwners.pipe(
+  const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+  let asOf = yield* monotonicMs
+  const refresh = Effect.flatMap(
+    monotonicMs,
+    (begunMs) => Effect.tap(readOwners, Effect.sync(() => (asOf = Math.max(asOf, begunMs)))),
+  ).pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.tap((owners) =>
       Effect.flatMap(SubscriptionRef.get(known), (before) =>
@@ -203,6 +210,7 @@ const make = Effect.fnUntraced(function*(options: OwnershipOptions) {
     refresh,
     owners: SubscriptionRef.get(known),
     changes: SubscriptionRef.changes(known),
+    asOf: Effect.sync(() => asOf),
     epochOf: (slot) =>
       Effect.map(
         SubscriptionRef.get(known),

@@ -92,6 +92,7 @@ import { CameraMobileStore } from "#actors/store/camera-mobile.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { EventReaderStore } from "#actors/store/event-reader.ts"
 import { EventStore } from "#actors/store/event.ts"
+import { ControlStore } from "#actors/store/federation-control.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { FailoverJournalStore } from "#actors/store/federation-journal.ts"
 import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
@@ -222,6 +223,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.succeed(DeviceDrivers, deviceDrivers),
     Layer.succeed(SourceDrivers, drivers),
     CaptureHolds.layer,
+    ControlStore.layer,
     FailoverStore.layer,
     FailoverJournalStore.layer,
     CameraBundleStore.layer,

@@ -7,6 +7,7 @@
  */
 import { Schema, Struct } from "effect"
 import { ChannelId, EpochMs, Instant, NodeId, Uuid7 } from "./common.ts"
+import { mostVoters, mostWitnesses } from "./federation-control.ts"
 import { defaultSettings, Turn } from "./federation-protection.ts"
 import {
   CapacityNeed,
@@ -58,6 +59,8 @@ export const FailoverSettings = Schema.Struct({
   maxDiskBytesPerSecond: between(1_000_000, 100_000_000_000),
   /** Memory for what is held of shadowed cameras, all together. */
   maxShadowMemoryBytes: between(16_777_216, 1_099_511_627_776),
+  /** Paired nodes that vote about control of this one's cameras besides its guardians; they guard nothing. */
+  witnesses: Schema.Array(NodeId).check(Schema.isMaxLength(mostWitnesses), Schema.isUnique()),
 }).annotate({ identifier: "FailoverSettings" })
 export type FailoverSettings = typeof FailoverSettings.Type
 
@@ -73,6 +76,7 @@ export const defaultFailoverSettings: FailoverSettings = {
   maxIngestBps: 400_000_000,
   maxDiskBytesPerSecond: 60_000_000,
   maxShadowMemoryBytes: 536_870_912,
+  witnesses: [],
 }
 
 /** A whole object; what is left out goes back to its default. */
@@ -207,6 +211,30 @@ export const blockedOperations = [
 ] as const
 export const BlockedOperation = Schema.Literals(blockedOperations)
 
+/** What whoever has no control refuses, besides what is blocked during a reroute. */
+const controlledOperations = ["device_command", "configuration_change"] as const
+
+/** Who controls the cameras of a home node, as this node knows. */
+export const ControlView = Schema.Struct({
+  homeNodeId: NodeId,
+  /** Null: nobody, or nobody knows. */
+  holder: Schema.NullOr(NodeId),
+  /** When its lease runs out unless it is renewed; null: it does not run out, or another node has it. */
+  until: Schema.NullOr(Instant),
+  /** With which this node serves it. */
+  epoch: Schema.Int,
+  /** Who votes about it: the home node, its guardians, witnesses. */
+  voters: Schema.Array(NodeId).check(Schema.isMaxLength(mostVoters)),
+  /** What is refused here now. */
+  refused: Schema.Array(Schema.Literals([...controlledOperations, ...blockedOperations])),
+}).annotate({ identifier: "FailoverControl" })
+export type ControlView = typeof ControlView.Type
+
+export const refusedOperations = (control: boolean, rerouted: boolean): ControlView["refused"] => [
+  ...(control ? [] : controlledOperations),
+  ...(control && !rerouted ? [] : blockedOperations),
+]
+
 export const FailoverStatus = Schema.Struct({
   /** For a badge: `attention` where something is not ready, `serving` where a takeover is under way here or of this node. */
   badge: Schema.Literals(["none", "ready", "attention", "serving"]),
@@ -219,6 +247,8 @@ export const FailoverStatus = Schema.Struct({
   blocked: Schema.Array(BlockedOperation),
   /** Of this node's configuration, changed on both nodes during a takeover, that nobody has decided; null: not known at the moment. */
   conflicts: Schema.NullOr(Schema.Int),
+  /** Of this node first, then of those it serves. */
+  control: Schema.Array(ControlView),
   capacity: Schema.Struct({
     total: NodeCapacity,
     /** Of its own cameras and of those it serves now. */

@@ -226,6 +226,8 @@ describe("the HTTP interface", () => {
       "GET audit.exportCsv": "export",
       "GET audit.exportJson": "export",
       "POST audit.claim": "none",
+      "POST federationFailover.voteOnControl": "none",
+      "POST federationFailover.releaseControl": "none",
       "POST federationRecordback.pushSegment": "none",
       "POST permission.check": "none",
       "POST camera.refreshStreamToken": "none",

@@ -5,18 +5,16 @@ import {
   type LeaseCommand,
   type LeaseHolder,
   leaseHolder,
-  type LeaseRelease,
-  type LeaseRequest,
   leaseStep,
   mayControl,
   type Promised,
-  type Roll,
   unvote,
   vote,
   type Voter,
   voter,
 } from "#cluster/lease.ts"
 import { NodeId } from "#schema/common.ts"
+import type { LeaseRelease, LeaseRequest, Roll } from "#schema/federation-control.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 

@@ -87,21 +87,31 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
       },
       (work) => Effect.orDie(Effect.retry(work, Schedule.spaced("2 seconds"))),
     )
-    /**
-     * Among members the database decides: who owns the slot has it. Two nodes with databases apart decide about it together, so it never
-     * moves by itself: an administrator's statement alone moves it.
-     */
+    /** Among members the database decides: who owns the slot has control. Otherwise a majority of the home node's voters does. */
     const acquire = Effect.fnUntraced(
       function*(ward: Ward, { epoch, override }: Extract<ProtectionCommand, { type: "acquireLease" }>) {
-        const { homeNodeId, slot } = ward.row()
+        const { homeNodeId } = ward.row()
         const { relation } = yield* peers.get(homeNodeId)
-        const owned = relation === "member" && slot !== null && (yield* ownership.epochOf(slot)) === epoch
-        if (!override && !owned) return
-        yield* controls.hold(homeNodeId, epoch)
-        yield* ward.outcome({ type: "leaseObtained", epoch })
+        if (relation === "peer") yield* controls.want(homeNodeId, { epoch, override, turns: ward.state().turns })
       },
       (work) => Effect.ignore(work),
     )
+    /** What the lease is now, told to the machine where it knows otherwise. */
+    const tellLease = Effect.fnUntraced(function*(ward: Ward) {
+      const { epoch: known, homeNodeId, service } = ward.state()
+      if (service === null || service.lease === "none") return
+      const owner = (yield* ownership.owners).find((one) => one.slot === ward.row().slot)
+      const owned = owner?.nodeId === nodeId && !owner.adopted ? owner.epoch : null
+      const held = owned ?? (yield* controls.holds(homeNodeId))
+      if (service.lease === "wanted" && held === service.epoch) {
+        return yield* ward.tell({ type: "leaseObtained", epoch: held })
+      }
+      if (service.lease === "held" && held !== service.epoch) return yield* ward.tell({ type: "leaseLost" })
+      const denied = yield* controls.denied(homeNodeId)
+      if (denied !== null && (denied.turns.at(-1)?.epoch ?? 0) > known) {
+        yield* ward.tell({ type: "leaseDenied", turns: denied.turns })
+      }
+    })
     const carryOut = (ward: Ward, command: ProtectionCommand): Effect.Effect<void> => {
       switch (command.type) {
         case "askRerouteStatus":
@@ -118,7 +128,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         case "acquireLease":
           return acquire(ward, command)
         case "releaseLease":
-          return controls.hold(ward.row().homeNodeId, null)
+          return controls.release(ward.row().homeNodeId)
         case "giveBack":
           return takeover.giveBack(ward, command)
         case "stopServing":
@@ -147,6 +157,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         const { settings: all } = yield* settings.get
         yield* ward.tell({ type: "tick", windowOpen: windowOpen(all, yield* Clock.currentTimeMillis) })
         yield* shadows.follow(ward)
+        yield* tellLease(ward)
         if (isLeft(ward.state())) yield* Effect.forkDetach(Effect.ignore(leave(ward)))
       }).pipe(Effect.catchCause((cause) => Effect.logDebug("A protection waits for the database", cause)))
 

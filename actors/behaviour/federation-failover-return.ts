@@ -21,6 +21,7 @@ import {
   type HomecomingCommand,
   type HomecomingEvent,
   homeStep,
+  isRerouted,
 } from "#cluster/homecoming.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { NodeId } from "#schema/common.ts"
@@ -122,8 +123,14 @@ export const makeReturn = Effect.gen(function*() {
       if (changes > 0 && phase === "none") yield* Effect.ignore(Effect.timeout(takeChanges(guardian), changesLimit))
     }
     const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
+    const last = state.turns.at(-1)
     yield* controls.tellServedBy(
-      serving === undefined ? null : { nodeId: serving.nodeId, epoch: serving.epoch, control: serving.control },
+      serving !== undefined ?
+        { nodeId: serving.nodeId, epoch: serving.epoch, control: serving.control } :
+        // It took a turn that has not come back, and does not answer.
+        last !== undefined && isRerouted(state) ?
+        { nodeId: last.nodeId, epoch: last.epoch, control: false } :
+        null,
     )
   })
   yield* Effect.ignore(tell({ type: "started" }))
@@ -141,6 +148,10 @@ export const makeReturn = Effect.gen(function*() {
       const turns = [{ epoch, nodeId: taker }]
       const status = { nodeId: taker, homeNodeId: nodeId, phase: "none", epoch, control: false, turns } as const
       yield* tell({ type: "answered", status })
+    }
+    const denied = yield* controls.denied(nodeId)
+    if (denied !== null && denied.inForce > Math.max(state.epoch, state.turns.at(-1)?.epoch ?? 0)) {
+      yield* tell({ type: "leaseDenied", ...denied })
     }
     yield* tell({ type: "tick" })
   })

@@ -1,4 +1,5 @@
 /** What is set of failover on this node: defaults under what people set, kept in memory for those who look at every tick. */
+import { Controls } from "#actors/protocol/federation-control.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import {
@@ -41,17 +42,23 @@ export const windowOpen = ({ failbackWindow }: FailoverSettings, nowMs: number):
 }
 
 export const makeFailoverSettings = Effect.gen(function*() {
-  const [store, { nodeId }] = yield* Effect.all([FailoverStore, Ownership])
+  const [store, controls, { nodeId }] = yield* Effect.all([FailoverStore, Controls, Ownership])
   const read = Effect.map(store.settings(nodeId), ({ settings, version }) => effective(settings, version))
-  const known = yield* SubscriptionRef.make(yield* read)
+  const begin = yield* read
+  const known = yield* SubscriptionRef.make(begin)
+  yield* controls.setWitnesses(begin.settings.witnesses)
   return {
     get: SubscriptionRef.get(known),
     changes: SubscriptionRef.changes(known),
     update: Effect.fn("Failovers.updateSettings")(function*(update: FailoverSettingsUpdate, ifMatch: number | null) {
       const wrong = contradiction({ ...defaultFailoverSettings, ...update })
       if (wrong !== null) return yield* wrong
+      if (update.witnesses?.includes(nodeId) === true) {
+        return yield* InvalidInput.at("/payload/witnesses", "names this node, which votes in any case")
+      }
       yield* store.setSettings(nodeId, update, ifMatch)
       const now = yield* read
+      yield* controls.setWitnesses(now.settings.witnesses)
       yield* SubscriptionRef.set(known, now)
       return now
     }),

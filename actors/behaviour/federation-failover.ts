@@ -354,6 +354,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         servedBy,
         blocked: servedBy === null && serving.length === 0 ? [] : blockedOperations,
         conflicts: yield* soon(journals.countConflicts()),
+        control: yield* controls.view(),
         capacity: {
           total: totalOf((yield* settings.get).settings, diskFreeBytes),
           used,
@@ -375,6 +376,9 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
       bundle: home.bundle,
       rerouteStatus,
       comeBack,
+      takeBackControl: () => Effect.andThen(controls.takeBack(), controls.view()),
+      voteOnControl: controls.vote,
+      releaseControl: controls.letGo,
     })
   })
 

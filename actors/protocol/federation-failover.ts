@@ -6,8 +6,11 @@
  * 2. Passwords of cameras leave this node only for a guardian that its administrator granted.
  */
 import type { NodeId, PageOf, PageRequest } from "#schema/common.ts"
+import type { ControlRequest, LeaseAnswer, LeaseRelease } from "#schema/federation-control.ts"
 import type {
   BundleAnswer,
+  ControlElsewhere,
+  ControlView,
   EffectiveFailoverSettings,
   EpochRefused,
   FailoverSettingsUpdate,
@@ -69,4 +72,10 @@ export class Failovers extends Context.Service<Failovers, {
     asker: NodeId,
     request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> },
   ) => Answer<number, GuardianNotGranted | EpochRefused>
+
+  /** An administrator states that the guardian is off; answers who controls what then, as `status` does. */
+  readonly takeBackControl: () => Answer<ReadonlyArray<ControlView>, ControlElsewhere>
+  /** A node asks for this one's vote about itself or one that it guards. */
+  readonly voteOnControl: (asker: NodeId, request: ControlRequest) => Answer<LeaseAnswer, GuardianNotGranted>
+  readonly releaseControl: (asker: NodeId, release: LeaseRelease) => Answer<void, GuardianNotGranted>
 }>()("nightjar/actors/Failovers") {}

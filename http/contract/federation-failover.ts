@@ -3,9 +3,11 @@
  * ask of each other about it.
  */
 import { NodeId, Page } from "#schema/common.ts"
+import { ControlRequest, LeaseAnswer, LeaseRelease, LeaseReleased } from "#schema/federation-control.ts"
 import {
   BundleAnswer,
   ControlElsewhere,
+  ControlView,
   EffectiveFailoverSettings,
   EpochRefused,
   FailoverSettingsUpdate,
@@ -51,6 +53,7 @@ const doc = (summary: string, description?: string) =>
 const reads = access("federation:read")
 const writes = access("federation:write")
 const peers = access("peer")
+const control = `${base}/control`
 
 const settings = [
   HttpApiEndpoint.get("failoverSettings", `${base}/settings`, { success: versioned(EffectiveFailoverSettings) })
@@ -229,11 +232,43 @@ const ofPeers = [
   ),
 ] as const
 
+const ofControl = [
+  HttpApiEndpoint.post("takeBackControl", `${control}/take-back`, {
+    payload: Schema.Struct({ guardianIsOff: Schema.Literal(true) }),
+    success: Page(ControlView),
+    error: problems(ControlElsewhere),
+  }).annotateMerge(writes).annotateMerge(extension).annotateMerge(
+    doc(
+      "Take control of this node's cameras back",
+      "For a node with one guardian, after a start without it: two nodes decide about control together. `guardianIsOff` is the " +
+        "administrator's statement that the guardian is off. Refused while the guardian says that it has control.",
+    ),
+  ),
+  HttpApiEndpoint.post("voteOnControl", `${control}/votes`, {
+    payload: ControlRequest,
+    success: LeaseAnswer,
+    error: problems(GuardianNotGranted),
+  }).annotateMerge(peers).annotateMerge(extension).annotateMerge(audited("none")).annotateMerge(
+    doc(
+      "Vote on control",
+      "A node asks for itself, about its own cameras or those it guards. A stale epoch is not granted: `inForce` and `turns` tell what was.",
+    ),
+  ),
+  HttpApiEndpoint.post("releaseControl", `${control}/releases`, {
+    payload: LeaseRelease,
+    success: LeaseReleased,
+    error: problems(GuardianNotGranted),
+  }).annotateMerge(peers).annotateMerge(extension).annotateMerge(audited("none")).annotateMerge(
+    doc("Let control go", "What was granted to this node later stays."),
+  ),
+] as const
+
 export class FederationFailoverGroup extends HttpApiGroup.make("federationFailover")
   .add(...settings)
   .add(...protections)
   .add(...rest)
   .add(...ofPeers)
+  .add(...ofControl)
   .middleware(Conventions)
   .middleware(AccessControl)
   .annotateMerge(OpenApi.annotations({ title: "Failover", description: "Nodes that stand in for each other." }))

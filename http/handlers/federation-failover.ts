@@ -82,6 +82,20 @@ export const FederationFailoverHandlers = HttpApiBuilder.group(
           return yield* failovers.rerouteStatus(yield* asking, query.homeNodeId)
         }),
       )
+      .handle("takeBackControl", () => Effect.map(failovers.takeBackControl(), whole))
+      .handle(
+        "voteOnControl",
+        Effect.fnUntraced(function*({ payload }) {
+          return yield* failovers.voteOnControl(yield* asking, payload)
+        }),
+      )
+      .handle(
+        "releaseControl",
+        Effect.fnUntraced(function*({ payload }) {
+          yield* failovers.releaseControl(yield* asking, payload)
+          return { homeNodeId: payload.homeNodeId }
+        }),
+      )
       .handle(
         "failoverJournal",
         Effect.fnUntraced(function*({ payload }) {

@@ -29,7 +29,7 @@ export interface FailoverProofOptions {
   readonly besides?: Besides
 }
 
-interface RunNodes {
+export interface RunNodes {
   readonly home: NodeProcess
   readonly guard: NodeProcess
   readonly protection: string
@@ -39,6 +39,8 @@ export interface Besides {
   /** Instead of killing the home node plainly; answers when it was killed. */
   readonly kill: (nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<number>
   readonly takenOver: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
+  /** The home node is up, and still served elsewhere. */
+  readonly returned: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
   readonly home: (report: Report, nodes: RunNodes, recorded: ReadonlyArray<Recorded>) => Promise<void>
 }
 
@@ -249,6 +251,7 @@ const oneRun = async (
 
   await besides?.takenOver(report, nodes, recorded)
   await begin(home)
+  await besides?.returned(report, nodes, recorded)
   await until(
     "the failback",
     () => listed<RerouteTold>(guard, `${failover}/reroutes`),

@@ -1,8 +1,9 @@
 /** What a simulated node is made of: its disk, its process, what others call, and what its parts share. */
 import type { Homecoming, HomecomingEvent } from "#cluster/homecoming.ts"
-import type { LeaseHolder, Promised, Roll, unvote, vote, Voter } from "#cluster/lease.ts"
+import type { LeaseHolder, Promised, unvote, vote, Voter } from "#cluster/lease.ts"
 import type { Protection, ProtectionEvent } from "#cluster/protection-state.ts"
 import type { JobState } from "#cluster/recordback.ts"
+import type { Roll } from "#schema/federation-control.ts"
 import type { RerouteStatus } from "#schema/federation-protection.ts"
 import type { ProtectionClass } from "#schema/federation.ts"
 import type { Captures } from "./cameras.ts"

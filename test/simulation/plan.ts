@@ -1,5 +1,5 @@
 /** The shape of a run, from its seed: nodes, who guards whom, who votes, cameras. */
-import type { Roll } from "#cluster/lease.ts"
+import type { Roll } from "#schema/federation-control.ts"
 import type { ProtectionClass } from "#schema/federation.ts"
 import type { Plan } from "./facts.ts"
 import type { Relation } from "./node-words.ts"
