@@ -27,21 +27,19 @@ const owners: ReadonlyArray<Owner> = [
 ]
 /** What the database said last, and when; null: it does not answer. */
 const database: { asOf: number; answers: ReadonlyArray<Owner> | null } = { asOf: 0, answers: null }
-const gated = layer.pipe(
-  Layer.provide([
-    Layer.mock(Ownership, {
-      nodeId: self,
-      slot: own,
-      entityId: (id) => id,
-      owners: Effect.succeed(owners),
-      changes: Stream.succeed(owners),
-      asOf: Effect.sync(() => database.asOf),
-      refresh: Effect.suspend(() => database.answers === null ? Effect.never : Effect.succeed(database.answers)),
-    }),
-    Layer.mock(Peers, { list: () => Effect.succeed([]) }),
-    Layer.mock(ControlStore, { all: () => Effect.succeed([]), keep: () => Effect.void }),
-  ]),
-)
+const gated = layer.pipe(Layer.provide([
+  Layer.mock(Ownership, {
+    nodeId: self,
+    slot: own,
+    entityId: (id) => id,
+    owners: Effect.succeed(owners),
+    changes: Stream.succeed(owners),
+    asOf: Effect.sync(() => database.asOf),
+    refresh: Effect.suspend(() => database.answers === null ? Effect.never : Effect.succeed(database.answers)),
+  }),
+  Layer.mock(Peers, { list: () => Effect.succeed([]) }),
+  Layer.mock(ControlStore, { all: () => Effect.succeed([]), keep: () => Effect.void }),
+]))
 const told = <A, E extends { readonly _tag: string }>(asked: Effect.Effect<A, E>) =>
   Effect.match(asked, {
     onSuccess: (answer): unknown => answer ?? "allowed",

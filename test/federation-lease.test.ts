@@ -67,8 +67,7 @@ const world = Effect.gen(function*() {
     })
   const storeOf = (self: NodeId) =>
     Layer.mock(ControlStore, {
-      all: () =>
-        Effect.sync(() => [...disks.get(self) ?? []].map(([homeNodeId, kept]) => ({ homeNodeId, ...kept }))),
+      all: () => Effect.sync(() => [...disks.get(self) ?? []].map(([homeNodeId, kept]) => ({ homeNodeId, ...kept }))),
       keep: (_self, about, kept) =>
         Effect.suspend(() => {
           if (withoutDatabase.has(self)) {
@@ -93,10 +92,8 @@ const world = Effect.gen(function*() {
           owners: SubscriptionRef.get(owners),
           changes: SubscriptionRef.changes(owners),
           epochOf: (slot) =>
-            Effect.map(
-              SubscriptionRef.get(owners),
-              (all) => all.find((one) => one.slot === slot && one.nodeId === self)?.epoch ?? null,
-            ),
+            Effect.map(SubscriptionRef.get(owners), (all) =>
+              all.find((one) => one.slot === slot && one.nodeId === self)?.epoch ?? null),
         }),
       ])),
       scope,
@@ -239,7 +236,16 @@ describe("control", () => {
       assert.include(view.refused, "device_command")
       // Who serves with a stale epoch is refused by every voter.
       const voters = [home, first, second]
-      const old = { homeNodeId: home, bootId: "old", round: 9, epoch: 1, turns: [], rollVersion: 99, termMs: 5_000, voters }
+      const old = {
+        homeNodeId: home,
+        bootId: "old",
+        round: 9,
+        epoch: 1,
+        turns: [],
+        rollVersion: 99,
+        termMs: 5_000,
+        voters,
+      }
       const answer = yield* node(second).controls.vote(home, { ...old, holder: home })
       assert.deepInclude(answer, { granted: false, inForce: 2 })
     }).pipe(Effect.scoped))
@@ -251,7 +257,16 @@ describe("control", () => {
       for (const self of [home, first, second]) yield* start(self)
       yield* pass(15_000)
       const voters = [home, first, second]
-      const request = { homeNodeId: home, bootId: "b", round: 1, epoch: 9, turns: [], rollVersion: 9, termMs: 5_000, voters }
+      const request = {
+        homeNodeId: home,
+        bootId: "b",
+        round: 1,
+        epoch: 9,
+        turns: [],
+        rollVersion: 9,
+        termMs: 5_000,
+        voters,
+      }
       const refused = Effect.fnUntraced(function*(to: NodeId, asker: NodeId, holder: NodeId) {
         return (yield* Effect.flip(node(to).controls.vote(asker, { ...request, holder })))._tag
       })
@@ -268,8 +283,19 @@ describe("control", () => {
       guardians.add(first).add(second)
       for (const self of [home, first, second]) yield* start(self)
       yield* pass(20_000)
-      const { version, voters } = disks.get(second)!.get(home)!.roll as { version: number; voters: ReadonlyArray<NodeId> }
-      const request = { homeNodeId: home, bootId: "b", round: 1, turns: [], rollVersion: version, termMs: 5_000, voters }
+      const { version, voters } = disks.get(second)!.get(home)!.roll as {
+        version: number
+        voters: ReadonlyArray<NodeId>
+      }
+      const request = {
+        homeNodeId: home,
+        bootId: "b",
+        round: 1,
+        turns: [],
+        rollVersion: version,
+        termMs: 5_000,
+        voters,
+      }
       const asked = { ...request, holder: first, epoch: 2 }
       cut.add(home)
       withoutDatabase.add(second)

@@ -144,11 +144,9 @@ export const makeLeases = Effect.fnUntraced(function*(votes: Votes) {
   yield* Effect.forkScoped(Effect.repeat(Effect.ignore(follow), Schedule.spaced(rollEvery)))
 
   const tick = Effect.suspend(() =>
-    Effect.forEach(
-      [...holders.keys()],
-      (home) => Effect.andThen(holderOf(home), feed(home, { type: "tick" })),
-      { discard: true },
-    )
+    Effect.forEach([...holders.keys()], (home) => Effect.andThen(holderOf(home), feed(home, { type: "tick" })), {
+      discard: true,
+    })
   )
   yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(tickEvery)))
 

@@ -41,7 +41,9 @@ export const judgeReturned = async (
 ): Promise<void> => {
   const control = async () => (await protectionOf(guard, protection)).control
   const before = await control()
-  const asked = await home.ask("DELETE", `/record/api/v1/recordings/${first!.recordingId}`)
+  // A change that changes nothing, where it is let through.
+  const capability = { name: "audio", supported: "asTold" }
+  const asked = await home.ask("PUT", `/camera/api/v1/cameras/${first!.cameraId}/capabilities`, capability)
   if (before && (await control())) {
     // 503 while it has not heard of its guardian yet.
     report.check(
