@@ -1,7 +1,6 @@
 /**
  * A home node is killed while it records; its guardian takes over, and gives back: the short form of `npm run prove:failover`, in both
- * classes. The second time both change a camera meanwhile, and one
- * of them controls it.
+ * classes. The second time both change a camera meanwhile, and one of them controls it.
  */
 import { expect, it } from "vitest"
 import { judgeControlThere, judgeReturned, untilControlAtHome } from "./harness/control-proof.ts"

@@ -31,6 +31,8 @@ export const resolveConflict = ({ id }: ConfigurationConflict, side: ConflictSid
 
 export const protect = (payload: ProtectionCreate) =>
   call((api) => api.federationFailover.protect({ headers: {}, payload }))
+export const takeBackControl = () =>
+  call((api) => api.federationFailover.takeBackControl({ payload: { guardianIsOff: true } }))
 export const grantGuardian = ({ nodeId }: Guardian, granted: boolean) =>
   call((api) => api.federationFailover.grantGuardian({ params: { nodeId }, payload: { granted } }))
 export const takeOver = ({ id }: ProtectionView, homeIsOff: boolean) =>

@@ -15,6 +15,7 @@ import { Icon } from "../parts/icons.tsx"
 import { Badge, Empty, Loading, Problem } from "../parts/notes.tsx"
 import { Capacity } from "../parts/reroute-capacity.tsx"
 import { Conflicts } from "../parts/reroute-conflicts.tsx"
+import { Control } from "../parts/reroute-control.tsx"
 import { type Deed, DeedDialog, GrantDialog, ProtectDialog } from "../parts/reroute-deeds.tsx"
 import { DemoPanel } from "../parts/reroute-demo.tsx"
 import { Guardians } from "../parts/reroute-guardians.tsx"
@@ -122,6 +123,7 @@ export const ReroutesPage = () => {
                 deadMs={deadMs}
               />
             )}
+          {status !== null && !alone && <Control status={status} names={names} allowed={write} onChanged={refresh} />}
           <DemoPanel
             self={nodes.find((node) => node.self)?.nodeId ?? null}
             allowed={write}
