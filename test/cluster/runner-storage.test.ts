@@ -65,6 +65,7 @@ const world = Effect.gen(function*() {
     slot: Slot.make("n00"),
     refresh: reach.pipe(Effect.orDie, Effect.map(() => state.known = state.owners)),
     owners: Effect.sync(() => state.known),
+    asOf: Effect.succeed(0),
     changes: Stream.empty,
     epochOf: () => Effect.succeed(null),
     move: () => Effect.die("not here"),
