@@ -82,7 +82,8 @@ export type FederatedTimeline = typeof FederatedTimeline.Type
 export const FederatedReplayRequest = ReplayUriRequest
 
 /** Unguessable: whoever knows it may read the media of that session. */
-export const FederatedSessionId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{32}$/)).pipe(
+/** Before it stands the slot of the node that has the session. */
+export const FederatedSessionId = Schema.String.check(Schema.isPattern(/^n\d\d\.[A-Za-z0-9_-]{32}$/)).pipe(
   Schema.brand("FederatedSessionId"),
 )
 export type FederatedSessionId = typeof FederatedSessionId.Type

@@ -256,6 +256,8 @@ export const FailoverStatus = Schema.Struct({
     /** For all protections together. */
     reserved: CapacityNeed,
   }),
+  /** Members of this cluster, this node among them, that no node protects: if they fail, nobody stands in for them. */
+  unguarded: Schema.Array(Schema.Struct({ nodeId: NodeId, name: Schema.String })),
   /** Protections that would not fit if all their home nodes failed together. */
   wouldNotFit: Schema.Array(
     Schema.Struct({ protectionId: ProtectionId, nodeId: NodeId, short: Schema.Array(Schema.String) }),

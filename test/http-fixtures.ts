@@ -175,7 +175,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Replays),
   unaskedService(Peers),
   aloneInCluster,
-  unaskedService(Federated),
+  Layer.mock(Federated, { ofReplay: () => Effect.succeed(null) }),
   unaskedService(FederatedChannels),
   unaskedService(Permissions),
   unaskedService(ResourceGroups),

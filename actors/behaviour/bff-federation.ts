@@ -19,7 +19,7 @@ export const layer = Layer.effect(
   Federated,
   Effect.gen(function*() {
     const mapping = yield* ChannelMapping
-    const { gather, open, playlist, relay } = yield* makeReplay
+    const { gather, ofReplay, open, playlist, relay } = yield* makeReplay
     return Federated.of({
       offered: mapping.offered,
       remap: mapping.remap,
@@ -28,7 +28,7 @@ export const layer = Layer.effect(
         if (end - start > longestIntervalMs) {
           return yield* InvalidInput.at("/query/end", "must lie at most 400 days after")
         }
-        const { gaps, partial, sources, spans } = yield* gather(token, { start, end }, who.username)
+        const { gaps, partial, sources, spans } = yield* gather(token, { start, end }, who.username, "paired nodes too")
         return {
           recordingToken: token,
           start,
@@ -40,6 +40,7 @@ export const layer = Layer.effect(
         } satisfies FederatedTimeline
       }),
       open,
+      ofReplay,
       playlist,
       relay,
     })

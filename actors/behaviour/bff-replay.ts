@@ -6,20 +6,31 @@
  *    is besides judged by that node.
  * 2. Sessions are in memory, {@link mostSessions} at most, the oldest leaves first; a restart of this node ends them. One that is not
  *    known is told as ended (410), never as missing (404), by which players mean footage: it is to be asked for anew.
- * 3. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
+ * 3. What a member of the cluster has that is away is left out, and the answer is partial; where nothing else is there, its name is told.
+ * 4. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
  *    was shown of the node before stays as it was.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import type { Federated } from "#actors/protocol/bff-federation.ts"
 import { Resources } from "#actors/protocol/permission.ts"
+import type { ReplayGrant } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { Members } from "#cluster/members.ts"
+import { Ownership } from "#cluster/ownership.ts"
 import { joinMaster, joinMedia, type NoPlaylist } from "#media/hls-seam.ts"
 import { type FederatedReplay, FederatedSessionId, type FederatedSource } from "#schema/bff-federation.ts"
 import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
-import { PeerRefused } from "#schema/federation.ts"
+import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import { decide, type ResourceRef, unnarrowed, type UserPrincipal } from "#schema/permission.ts"
 import { InvalidInput } from "#schema/problem.ts"
-import { FootageNotFound, ReplayFileNotFound, ReplaySessionEnded, type ReplayUriRequest } from "#schema/replay.ts"
+import {
+  FootageNotFound,
+  makingPeer,
+  ReplayFileNotFound,
+  ReplaySessionEnded,
+  ReplaySessionNotFound,
+  type ReplayUriRequest,
+} from "#schema/replay.ts"
 import { Clock, Effect, Result } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { makeHolders, type PlaylistName } from "./bff-holders.ts"
@@ -56,6 +67,8 @@ interface Session {
   readonly place: ReadonlyArray<ResourceRef> | null
   readonly expiresAt: EpochMs
   readonly parts: Array<Part>
+  /** Whose footage it is made of. */
+  readonly paired: Parameters<Effect.Success<typeof makeSources>>[3]
   /** Footage up to here was looked for. */
   seenTo: EpochMs
   lookedAt: EpochMs
@@ -91,12 +104,34 @@ const unusable = (holder: NodeId) => ({ reason }: NoPlaylist) =>
 
 export const makeReplay = Effect.gen(function*() {
   const [tokens, resources, identity] = yield* Effect.all([AccessTokens, Resources, NodeIdentity])
+  const [members, ownership] = yield* Effect.all([Members, Ownership])
   const [gather, holders, shelf] = [yield* makeSources, yield* makeHolders, makeShelf()]
 
-  const plan = Effect.fnUntraced(function*(token: RecordingToken, within: Interval, who: UserPrincipal) {
-    const gathered = yield* gather(token, within, who.username)
-    return { ...gathered, stretches: stretchesOf(gathered.spans) }
-  })
+  const plan = Effect.fnUntraced(
+    function*(token: RecordingToken, within: Interval, who: UserPrincipal, paired: Session["paired"]) {
+      const { away, sources, spans, ...rest } = yield* gather(token, within, who.username, paired)
+      const shown = spans.filter(({ holder }) => !away.has(holder))
+      const lost = new Set(spans.flatMap(({ holder }) => away.has(holder) ? [holder] : []))
+      return {
+        partial: rest.partial || lost.size > 0,
+        sources: sources.map((source): FederatedSource =>
+          lost.has(source.nodeId) ? { ...source, state: "unreachable", detail: "it does not answer" } : source
+        ),
+        spans: shown,
+        stretches: stretchesOf(shown),
+      }
+    },
+  )
+  /** Why there is nothing to show. */
+  const nothing = (
+    { sources }: { readonly sources: ReadonlyArray<FederatedSource> },
+    { end, start }: ReplayUriRequest,
+  ) => {
+    const away = sources.find(({ state }) => state === "unreachable")
+    return away === undefined ?
+      new FootageNotFound({ start, end: end ?? null }) :
+      new PeerUnreachable({ nodeId: away.nodeId, reason: `the node "${away.name}" has this footage and is away` })
+  }
 
   /** Opens what is to be shown of each stretch; the last one grows where the session does. */
   const openParts = (
@@ -138,7 +173,12 @@ export const makeReplay = Effect.gen(function*() {
   const follow = Effect.fnUntraced(function*(session: Session, nowMs: EpochMs) {
     if (!grows(session) || nowMs < session.lookedAt + lookEveryMs || session.parts.length >= mostParts) return
     session.lookedAt = nowMs
-    const { spans, stretches } = yield* plan(session.token, { start: session.seenTo, end: nowMs }, session.who)
+    const { spans, stretches } = yield* plan(
+      session.token,
+      { start: session.seenTo, end: nowMs },
+      session.who,
+      session.paired,
+    )
     const last = session.parts.at(-1)
     const next = stretches.filter(({ end }) => end > session.seenTo)
     session.seenTo = Math.max(session.seenTo, ...spans.map(({ end }) => end))
@@ -160,72 +200,120 @@ export const makeReplay = Effect.gen(function*() {
   }
 
   const prefixOf = (session: Session, { holder, sessionId }: Part, at: number) =>
-    holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `../../${holder}/${session.id}/${at}-`
+    holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `${basePath}/${holder}/${session.id}/${at}-`
+
+  /** A new session over what is planned; which nodes it is made of is told beside it. */
+  const begin = Effect.fnUntraced(
+    function*(request: ReplayUriRequest, who: UserPrincipal, paired: Session["paired"], expiresAt: EpochMs) {
+      const nowMs = yield* Clock.currentTimeMillis
+      const { end, recordingToken: token, start } = request
+      const planned = yield* plan(token, { start, end: end ?? nowMs }, who, paired)
+      const { partial, sources, spans, stretches } = planned
+      if (stretches.length === 0) return yield* nothing(planned, request)
+      if (stretches.length > mostParts) {
+        return yield* InvalidInput.at(
+          "/payload/end",
+          `the nodes change more than ${mostParts} times within; ask for less`,
+        )
+      }
+      const session: Session = {
+        id: FederatedSessionId.make(`${ownership.slot}.${randomBytes(24).toString("base64url")}`),
+        token,
+        who,
+        request,
+        paired,
+        place: yield* resources.containing({ kind: "recordingToken", id: token }),
+        expiresAt,
+        parts: yield* openParts(stretches, request, who),
+        seenTo: Math.max(start, ...spans.map((span) => span.end)),
+        lookedAt: nowMs,
+      }
+      shelf.put(session)
+      return { session, partial, sources }
+    },
+  )
 
   const open = Effect.fn("Federated.open")(function*(request: ReplayUriRequest, who: UserPrincipal) {
     const nowMs = yield* Clock.currentTimeMillis
-    const { end, recordingToken: token, start } = request
-    const until = end ?? nowMs
-    if (until <= start) return yield* InvalidInput.at("/payload/end", "must lie after the start")
-    const { partial, sources, spans, stretches } = yield* plan(token, { start, end: until }, who)
-    if (stretches.length === 0) return yield* new FootageNotFound({ start, end: end ?? null })
-    if (stretches.length > mostParts) {
-      return yield* InvalidInput.at(
-        "/payload/end",
-        `the nodes change more than ${mostParts} times within; ask for less`,
-      )
+    if ((request.end ?? nowMs) <= request.start) {
+      return yield* InvalidInput.at("/payload/end", "must lie after the start")
     }
-    const session: Session = {
-      id: FederatedSessionId.make(randomBytes(24).toString("base64url")),
-      token,
-      who,
-      request,
-      place: yield* resources.containing({ kind: "recordingToken", id: token }),
-      expiresAt: nowMs + sessionMs,
-      parts: yield* openParts(stretches, request, who),
-      seenTo: Math.max(start, ...spans.map((span) => span.end)),
-      lookedAt: nowMs,
-    }
-    shelf.put(session)
+    const { partial, session, sources } = yield* begin(request, who, "paired nodes too", nowMs + sessionMs)
     return {
       sessionId: session.id,
       uri: `${basePath}/${identity.nodeId}/${session.id}/master.m3u8`,
       expiresAt: session.expiresAt,
       partial,
-      sources: sources satisfies ReadonlyArray<FederatedSource>,
+      sources,
     } satisfies FederatedReplay
   })
 
+  const joined = Effect.fnUntraced(function*(session: Session, name: PlaylistName) {
+    yield* follow(session, yield* Clock.currentTimeMillis).pipe(
+      Effect.catch((error) => Effect.logDebug("Where a replay goes on could not be asked", { reason: error.message })),
+    )
+    const texts = yield* Effect.forEach(
+      session.parts,
+      (part, at) =>
+        Effect.map(textOf(part, name), (text) => text === null ? [] : [{ text, prefix: prefixOf(session, part, at) }]),
+      { concurrency: 4 },
+    )
+    const { request: { end, start } } = session
+    if (texts.every((some) => some.length === 0)) return yield* new FootageNotFound({ start, end: end ?? null })
+    const holder = session.parts.find((part) => part.holder !== identity.nodeId)?.holder ?? identity.nodeId
+    const made = name === "master.m3u8" ?
+      joinMaster(texts.flat(), { playlist: "playlist.m3u8", subtitles: "subtitle-playlist.m3u8" }) :
+      Result.map(
+        joinMedia(texts.flat(), { grows: grows(session), targetSeconds: grows(session) ? growingTargetSeconds : 1 }),
+        ({ text }) => text,
+      )
+    const text = yield* Effect.mapError(Effect.fromResult(made), unusable(holder))
+    return { text, etag: createHash("sha1").update(text).digest("base64url") }
+  })
   const playlist = Effect.fn("Federated.playlist")(
     function*(id: FederatedSessionId, nodeId: NodeId, name: PlaylistName) {
       if (nodeId !== identity.nodeId) return yield* new ReplayFileNotFound({ filename: name })
-      const session = yield* sessionOf(id)
-      yield* follow(session, yield* Clock.currentTimeMillis).pipe(Effect.catch((error) =>
-        Effect.logDebug("Where a replay goes on could not be asked", { reason: error.message })
-      ))
-      const texts = yield* Effect.forEach(session.parts, (part, at) =>
-        Effect.map(textOf(part, name), (text) =>
-          text === null ? [] : [{ text, prefix: prefixOf(session, part, at) }]), { concurrency: 4 })
-      const { request: { end, start } } = session
-      if (
-        texts.every((some) =>
-          some.length === 0
-        )
-      ) {
-        return yield* new FootageNotFound({ start, end: end ?? null })
-      }
-      const holder = session.parts.find((part) =>
-        part.holder !== identity.nodeId
-      )?.holder ?? identity.nodeId
-      const joined = name === "master.m3u8" ?
-        joinMaster(texts.flat(), { playlist: "playlist.m3u8", subtitles: "subtitle-playlist.m3u8" }) :
-        Result.map(
-          joinMedia(texts.flat(), { grows: grows(session), targetSeconds: grows(session) ? growingTargetSeconds : 1 }),
-          ({ text }) => text,
-        )
-      const text = yield* Effect.mapError(Effect.fromResult(joined), unusable(holder))
-      return { text, etag: createHash("sha1").update(text).digest("base64url") }
+      return yield* joined(yield* sessionOf(id), name)
     },
+  )
+
+  /** Sessions of this node's own replay that other members have a part in; null: none has, when that was looked at. */
+  const sewn = new Map<ReplaySessionId, { readonly id: FederatedSessionId | null; readonly lookedAt: EpochMs }>()
+  const remember = (id: ReplaySessionId, to: FederatedSessionId | null, lookedAt: EpochMs) => {
+    sewn.delete(id)
+    sewn.set(id, { id: to, lookedAt })
+    const [oldest] = sewn.keys()
+    if (sewn.size > mostSessions && oldest !== undefined) sewn.delete(oldest)
+  }
+  const ofReplay = Effect.fn("Federated.ofReplay")(
+    function*(id: ReplaySessionId, grant: ReplayGrant, name: PlaylistName) {
+      // Another node asks for what is here.
+      if (makingPeer(grant.loginSessionId) !== null || (yield* members.list).length < 2) return null
+      const nowMs = yield* Clock.currentTimeMillis
+      const known = sewn.get(id)
+      const session = known === undefined || known.id === null ? null : shelf.get(known.id)
+      if (session !== null) return yield* joined(yield* sessionOf(session.id), name)
+      if (known !== undefined && known.id === null && nowMs < known.lookedAt + lookEveryMs) return null
+      const { end, expiresAt, loginSessionId: sessionId, recordingToken, speed, start, userId } = grant
+      const who: UserPrincipal = { kind: "user", userId, username: "", sessionId, grants: [] }
+      const request = { recordingToken, start, speed, ...endOf(end ?? undefined) }
+      const { sources, stretches } = yield* plan(recordingToken, { start, end: end ?? nowMs }, who, "this cluster")
+      if (
+        stretches.every(({ holder }) => holder === identity.nodeId) && (stretches.length > 0 || sources.length === 1)
+      ) {
+        remember(id, null, nowMs)
+        return null
+      }
+      const made = yield* begin(request, who, "this cluster", expiresAt)
+      remember(id, made.session.id, nowMs)
+      return yield* joined(yield* sessionOf(made.session.id), name)
+    },
+    // The recording was there when the session was opened, and its interval was looked at then.
+    (work) =>
+      Effect.catchTags(work, {
+        InvalidInput: () => Effect.succeed(null),
+        RecordingNotFound: () => Effect.fail(new ReplaySessionNotFound()),
+      }),
   )
 
   const relay: Federated["Service"]["relay"] = Effect.fn("Federated.relay")(
@@ -240,5 +328,5 @@ export const makeReplay = Effect.gen(function*() {
     },
   )
 
-  return { gather, open, playlist, relay }
+  return { gather, ofReplay, open, playlist, relay }
 })

@@ -3,13 +3,15 @@
  *
  * Invariants
  * 1. A node that does not answer within {@link sourceLimit} is told as unreachable; the others' answers stand.
- * 2. Members of the cluster share this node's index, so only paired nodes are asked for theirs.
+ * 2. Members of the cluster share this node's index, so only paired nodes are asked for theirs. What a member has that does not answer is
+ *    told of, and cannot be shown (`away`).
  */
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
+import { Presence } from "#cluster/presence.ts"
 import type { FederatedSource } from "#schema/bff-federation.ts"
-import type { Interval, RecordingToken } from "#schema/common.ts"
+import type { Interval, NodeId, RecordingToken } from "#schema/common.ts"
 import type { DependencyUnavailable, InvalidInput } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
 import { Timeline } from "#schema/search.ts"
@@ -24,11 +26,15 @@ const concurrency = 16
 export interface Gathered extends UnitedTimeline {
   readonly partial: boolean
   readonly sources: ReadonlyArray<FederatedSource>
+  /** Members whose footage is known and cannot be shown now. */
+  readonly away: ReadonlySet<NodeId>
 }
 
 interface Word {
   readonly source: FederatedSource
   readonly held: HeldTimeline | null
+  /** A member that is known not to answer. */
+  readonly away: boolean
 }
 
 const timelinePath = (token: RecordingToken, { end, start }: Interval) =>
@@ -37,25 +43,34 @@ const timelinePath = (token: RecordingToken, { end, start }: Interval) =>
   }`
 
 export const makeSources = Effect.gen(function*() {
-  const [identity, peers, recordings] = yield* Effect.all([NodeIdentity, Peers, Recordings])
+  const [identity, peers, presence, recordings] = yield* Effect.all([NodeIdentity, Peers, Presence, Recordings])
 
-  const own = (token: RecordingToken, interval: Interval) =>
-    recordings.footage(token, interval).pipe(
-      Effect.map(({ gaps, spans }): Word => ({
-        source: { nodeId: identity.nodeId, name: "", state: "ok", detail: "" },
-        held: { holder: identity.nodeId, spans, gaps },
-      })),
-      Effect.catchTag("RecordingNotFound", () =>
-        Effect.succeed<Word>({
-          source: { nodeId: identity.nodeId, name: "", state: "nothing", detail: "" },
-          held: null,
-        })),
-    )
+  /** Of this node and of every member that has some of it. */
+  const own = Effect.fnUntraced(function*(token: RecordingToken, interval: Interval) {
+    const known = yield* peers.list()
+    const states = yield* Effect.forEach(known, ({ nodeId }) => presence.member(nodeId))
+    const present = new Set(states.flatMap((one) => one === null || one.state === "offline" ? [] : [one.nodeId]))
+    const { gaps, holders } = yield* recordings.holders(token, interval, present)
+    return holders.map(({ holder: nodeId, spans }): Word => {
+      const self = nodeId === identity.nodeId
+      const name = known.find((peer) => peer.nodeId === nodeId)?.name ?? ""
+      return {
+        source: { nodeId, name, state: "ok", detail: "" },
+        held: { holder: nodeId, spans, gaps: self ? gaps : [] },
+        away: !self && !present.has(nodeId),
+      }
+    })
+  }, (work) =>
+    Effect.catchTag(work, "RecordingNotFound", () => {
+      const source = { nodeId: identity.nodeId, name: "", state: "nothing", detail: "" } as const
+      return Effect.succeed<ReadonlyArray<Word>>([{ source, held: null, away: false }])
+    }))
 
   const theirs = ({ name, nodeId }: Peer, token: RecordingToken, interval: Interval, onBehalfOf: string) => {
     const silent = (state: FederatedSource["state"], detail: string): Word => ({
       source: { nodeId, name, state, detail },
       held: null,
+      away: false,
     })
     return peers.call(
       nodeId,
@@ -65,6 +80,7 @@ export const makeSources = Effect.gen(function*() {
       Effect.map(({ gaps, spans }): Word => ({
         source: { nodeId, name, state: "ok", detail: "" },
         held: { holder: nodeId, spans, gaps },
+        away: false,
       })),
       Effect.timeoutOrElse({
         duration: sourceLimit,
@@ -85,13 +101,16 @@ export const makeSources = Effect.gen(function*() {
       token: RecordingToken,
       interval: Interval,
       onBehalfOf: string,
+      paired: "paired nodes too" | "this cluster",
     ): Effect.fn.Return<Gathered, RecordingNotFound | InvalidInput | DependencyUnavailable> {
-      const paired = (yield* peers.list()).filter(({ relation }) => relation === "peer")
+      const asked = paired === "this cluster" ?
+        [] :
+        (yield* peers.list()).filter(({ relation }) => relation === "peer")
       const [mine, others] = yield* Effect.all([
         own(token, interval),
-        Effect.forEach(paired, (peer) => theirs(peer, token, interval, onBehalfOf), { concurrency }),
+        Effect.forEach(asked, (peer) => theirs(peer, token, interval, onBehalfOf), { concurrency }),
       ], { concurrency: 2 })
-      const words = [mine, ...others]
+      const words = [...mine, ...others]
       const sources = words.map(({ source }) => source)
       if (sources.every(({ state }) => state === "nothing")) return yield* new RecordingNotFound({ id: token })
       const held = words.flatMap((word) => word.held === null ? [] : [word.held])
@@ -99,6 +118,7 @@ export const makeSources = Effect.gen(function*() {
         ...uniteTimelines(held),
         partial: sources.some(({ state }) => state === "unreachable" || state === "refused"),
         sources,
+        away: new Set(words.flatMap(({ away, source }) => away ? [source.nodeId] : [])),
       }
     },
   )

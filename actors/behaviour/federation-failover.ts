@@ -324,6 +324,16 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
       return pageFrom({ rows: shown, limit: page.limit, cursor, position: ({ id }) => ({ id }), item: (row) => row })
     })
 
+    /** Members whose failure nobody would make good; a node alone has nobody who could. */
+    const unprotected = Effect.gen(function*() {
+      const others = (yield* peers.list()).filter(({ relation }) => relation === "member")
+      if (others.length === 0) return []
+      // A paired node may guard this one too.
+      const guarded = (yield* home.guardians).some(({ bundleAt, granted }) => granted && bundleAt !== null)
+      const all = [...(guarded ? [] : [{ nodeId, name }]), ...others.map(({ name, nodeId }) => ({ nodeId, name }))]
+      const known = yield* store.protectedOf(all.map((one) => one.nodeId))
+      return all.filter((one) => !known.has(one.nodeId))
+    })
     const status = Effect.gen(function*() {
       const [{ diskFreeBytes, used }, shorts] = [yield* load, yield* driver.shorts]
       const servedBy = yield* controls.servedBy()
@@ -341,13 +351,14 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         const short = shorts.get(ward.row().id) ?? []
         return short.length === 0 ? [] : [{ protectionId: ward.row().id, nodeId: ward.row().homeNodeId, short }]
       })
+      const unguarded = yield* unprotected
       const ready = wards.every((ward) => ward.state().tag === "protected") && wouldNotFit.length === 0
       return {
         badge: serving.length > 0 || servedBy !== null ?
           "serving" :
-          wards.length === 0 ?
+          wards.length === 0 && unguarded.length === 0 ?
           "none" :
-          ready ?
+          ready && unguarded.length === 0 ?
           "ready" :
           "attention",
         serving,
@@ -360,6 +371,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
           used,
           reserved: sumOf(wards.map((ward) => reservedOf(ward.row().need, ward.state().service !== null))),
         },
+        unguarded,
         wouldNotFit,
       } satisfies FailoverStatus
     })

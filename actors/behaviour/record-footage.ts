@@ -6,13 +6,13 @@
  * 1. Of its own footage a node's disk and ledger are the truth, never the database: a lag of the journal is seen by nobody.
  * 2. Spans and gaps of one answer come from one computation.
  */
-import type { Footage } from "#actors/protocol/record.ts"
+import type { Footage, FootageHolders } from "#actors/protocol/record.ts"
 import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import type { StoredRecording } from "#actors/store/record-rows.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
-import { allTime, type Interval, type RecordingId } from "#schema/common.ts"
+import { allTime, type Interval, type NodeId, type RecordingId } from "#schema/common.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { Clock, Effect } from "effect"
 import { beginOf, expectedWithin, footageOf } from "./record-coverage.ts"
@@ -90,5 +90,28 @@ export const makeFootage = Effect.gen(function*() {
     })
     return { recordingId: recording.id, recordingToken: recording.recordingToken, expected, ...known } satisfies Footage
   })
-  return { bounds, files, gaps, footage, usage: storage.usage }
+  /** What each node has of it, by itself. What grows on a node that is there has grown since it was told of. */
+  const holders = Effect.fnUntraced(function*(of: StoredRecording, interval: Interval, present: ReadonlySet<NodeId>) {
+    const [whole, nowMs] = [yield* footage(of, interval), yield* Clock.currentTimeMillis]
+    const asked = yield* checkedInterval(interval)
+    const within = { start: asked.start, end: Math.min(asked.end, nowMs) }
+    const files = (yield* held(of.recording.id, within)).map((file) =>
+      file.holder === nodeId || file.sealed || !present.has(file.holder) ? file : { ...file, endMs: nowMs }
+    )
+    const others = [...new Set(files.map(({ holder }) => holder))].filter((holder) => holder !== nodeId)
+    const spansOf = (holder: NodeId) =>
+      footageOf({
+        expected: within,
+        beginMs: within.start,
+        files: files.filter((file) => file.holder === holder),
+        gaps: [],
+      }).spans
+    // Most recordings have one holder.
+    const own = others.length === 0 ? whole.spans : spansOf(nodeId)
+    return {
+      gaps: whole.gaps,
+      holders: [nodeId, ...others].map((holder) => ({ holder, spans: holder === nodeId ? own : spansOf(holder) })),
+    } satisfies FootageHolders
+  })
+  return { bounds, holders, files, gaps, footage, usage: storage.usage }
 })

@@ -11,7 +11,15 @@ import { LicenseGate } from "#actors/protocol/license.ts"
 import { RecordingActor, Recordings } from "#actors/protocol/record.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ask } from "#cluster/ask.ts"
-import { allTime, EpochMs, type Interval, type PageRequest, RecordingId, RecordingToken } from "#schema/common.ts"
+import {
+  allTime,
+  EpochMs,
+  type Interval,
+  type NodeId,
+  type PageRequest,
+  RecordingId,
+  RecordingToken,
+} from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { entityId } from "#schema/ownership.ts"
 import type { Reach } from "#schema/permission.ts"
@@ -112,6 +120,8 @@ const showing = (store: Store, media: Effect.Success<typeof makeFootage>) => {
     Effect.flatMap(one({ token }), (found) => media.footage(found, interval))
   return {
     footage,
+    holders: (token: RecordingToken, interval: Interval, present: ReadonlySet<NodeId>) =>
+      Effect.flatMap(one({ token }), (found) => media.holders(found, interval, present)),
     spans: (token: RecordingToken, interval: Interval) => Effect.map(footage(token, interval), ({ spans }) => spans),
     gaps: (token: RecordingToken, interval: Interval) => Effect.map(footage(token, interval), ({ gaps }) => gaps),
     files: Effect.fnUntraced(function*(token: RecordingToken, interval: Interval) {

@@ -13,7 +13,15 @@ import type {
   OfferedChannel,
   RemapReport,
 } from "#schema/bff-federation.ts"
-import type { ChannelId, Interval, NodeId, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
+import type {
+  ChannelId,
+  Interval,
+  NodeId,
+  PageOf,
+  PageRequest,
+  RecordingToken,
+  ReplaySessionId,
+} from "#schema/common.ts"
 import type { NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import type { Principal, Reach, UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable, InvalidCursor, InvalidInput } from "#schema/problem.ts"
@@ -26,6 +34,7 @@ import type {
   ReplayUriRequest,
 } from "#schema/replay.ts"
 import { Context, type Effect, type Scope, type Stream } from "effect"
+import type { ReplayGrant } from "./replay.ts"
 
 type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 
@@ -88,6 +97,15 @@ export class Federated extends Context.Service<Federated, {
   ) => OfSession<
     { readonly text: string; readonly etag: string },
     ReplayFileNotFound | FootageNotFound | PeerUnreachable | PeerRefused
+  >
+  /** A playlist of this node's own replay where other members of the cluster have a part in it; null: none has. */
+  readonly ofReplay: (
+    id: ReplaySessionId,
+    grant: ReplayGrant,
+    name: "master.m3u8" | "playlist.m3u8" | "subtitle-playlist.m3u8",
+  ) => OfSession<
+    { readonly text: string; readonly etag: string } | null,
+    FootageNotFound | PeerUnreachable | PeerRefused
   >
   /** A file of the session from the node that has it. */
   readonly relay: (id: FederatedSessionId, nodeId: NodeId, request: RelayRequest) => Effect.Effect<

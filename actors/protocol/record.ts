@@ -6,7 +6,7 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. No bytes travel here: spans tell what exists, the storage door is where it is read.
  */
-import type { EpochMs, Interval, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
+import type { EpochMs, Interval, NodeId, PageOf, PageRequest, RecordingToken } from "#schema/common.ts"
 import { RecordingId } from "#schema/common.ts"
 import type { EventEnvelope } from "#schema/event.ts"
 import { ControlElsewhere } from "#schema/federation-failover.ts"
@@ -76,6 +76,13 @@ export interface Footage {
   readonly gaps: ReadonlyArray<Gap>
 }
 
+/** What each node of the cluster has of a recording, this one first. */
+export interface FootageHolders {
+  readonly holders: ReadonlyArray<{ readonly holder: NodeId; readonly spans: ReadonlyArray<Span> }>
+  /** What none of them has. */
+  readonly gaps: ReadonlyArray<Gap>
+}
+
 type Answer<A, E = never> = Effect.Effect<A, E | DependencyUnavailable>
 type OfRecording<A, E = never> = Answer<A, E | RecordingNotFound>
 
@@ -118,6 +125,12 @@ export class Recordings extends Context.Service<Recordings, {
   readonly coverage: (id: RecordingId, interval: Interval) => OfRecording<Coverage, InvalidInput>
   /** Spans and gaps of one computation, so that they fit together. */
   readonly footage: (token: RecordingToken, interval: Interval) => OfRecording<Footage, InvalidInput>
+  /** As {@link footage}, apart by the nodes on whose disks it is; `present`: other members that answer, which record on. */
+  readonly holders: (
+    token: RecordingToken,
+    interval: Interval,
+    present: ReadonlySet<NodeId>,
+  ) => OfRecording<FootageHolders, InvalidInput>
   readonly spans: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Span>, InvalidInput>
   readonly gaps: (token: RecordingToken, interval: Interval) => OfRecording<ReadonlyArray<Gap>, InvalidInput>
   /** Files that overlap the interval, by start; those of this node as the disk has them, those of others as they reported. */

@@ -6,7 +6,7 @@
  * 2. Entity type and message tags are a storage format: renaming one is a migration.
  * 3. The session id, a secret, is in no message and in no table: both know its SHA-256 only.
  */
-import { EpochMs, RecordingId, RecordingToken, type ReplaySessionId, UserId } from "#schema/common.ts"
+import { EpochMs, type NodeId, RecordingId, RecordingToken, type ReplaySessionId, UserId } from "#schema/common.ts"
 import { shardGroupOf } from "#schema/ownership.ts"
 import { DependencyUnavailable, type InvalidInput, type VersionConflict } from "#schema/problem.ts"
 import type { RecordingNotFound } from "#schema/record-config.ts"
@@ -57,6 +57,8 @@ export const ReplaySessionActor = Entity.make("ReplaySession", [
 
 /** What whoever knows a session's id may read. */
 export interface ReplayGrant {
+  /** Where it was opened: that node shows it. */
+  readonly nodeId: NodeId
   /** Media that are under way close when it ends. */
   readonly loginSessionId: string
   /** Whose permission to replay it lives by. */

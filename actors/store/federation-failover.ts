@@ -2,7 +2,7 @@
  * The store of failover: settings, protections with the state of their machine, reroutes, who guards this node.
  *
  * Invariants
- * 1. Everything belongs to one node (`node_id`): nodes that share a database do not see each other's.
+ * 1. Everything belongs to one node (`node_id`): nodes that share a database do not see each other's, but for who is protected at all.
  * 2. The state of a machine is written whole and only by the fiber that drives it.
  */
 import type { ChannelId, EpochMs, NodeId } from "#schema/common.ts"
@@ -91,6 +91,8 @@ export class FailoverStore extends Context.Service<FailoverStore, {
     nodeId: NodeId,
     row: Omit<ProtectionRow, "version">,
   ) => Effect.Effect<void, ProtectionExists | DependencyUnavailable>
+  /** Of these nodes, those that some node of this database protects. */
+  readonly protectedOf: (nodeIds: ReadonlyArray<NodeId>) => Kept<ReadonlySet<NodeId>>
   readonly setState: (id: ProtectionId, state: unknown) => Kept<void>
   readonly setSlot: (id: ProtectionId, slot: Slot) => Kept<void>
   readonly setSnapshot: (id: ProtectionId, snapshot: KeptSnapshot | null, need: CapacityNeed) => Kept<void>
@@ -170,6 +172,12 @@ const protecting = (sql: SqlClient.SqlClient) => {
               error
           ),
         )),
+    protectedOf: (nodeIds: ReadonlyArray<NodeId>) =>
+      answered(Effect.map(
+        sql<{ readonly nodeId: NodeId }>`
+          SELECT DISTINCT home_node_id AS "nodeId" FROM federation_protection WHERE ${sql.in("home_node_id", nodeIds)}`,
+        (rows): ReadonlySet<NodeId> => new Set(rows.map(({ nodeId }) => nodeId)),
+      )),
     setState: (id: ProtectionId, state: unknown) =>
       answered(
         Effect.asVoid(

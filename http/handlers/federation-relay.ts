@@ -7,6 +7,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { FederationRelayGroup } from "../contract/federation-relay.ts"
+import { makeElsewhere } from "./http-elsewhere.ts"
 import { sendPlaylist } from "./replay-media.ts"
 
 const playlists = ["master.m3u8", "playlist.m3u8", "subtitle-playlist.m3u8"] as const
@@ -23,10 +24,14 @@ export const FederationRelayHandlers = HttpApiBuilder.group(
   nightjar.add(FederationRelayGroup),
   "federationRelay",
   Effect.fnUntraced(function*(handlers) {
-    const federated = yield* Federated
+    const [elsewhere, federated] = [yield* makeElsewhere, yield* Federated]
     return handlers
       .handle("relay", ({ params: { fedSessionId, filename, nodeId } }) =>
         Effect.gen(function*() {
+          const other = yield* elsewhere.ofSession(fedSessionId)
+          if (other !== null) {
+            return yield* elsewhere.pass(other)
+          }
           if (isPlaylist(filename)) {
             return yield* sendPlaylist(yield* federated.playlist(fedSessionId, nodeId, filename))
           }

@@ -1,6 +1,7 @@
 /** Handlers of the replay group: sessions from {@link Replays}, playlists and media from the door to HLS. */
 import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { AccessTokens } from "#actors/protocol/auth.ts"
+import { Federated } from "#actors/protocol/bff-federation.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplayGrant, Replays } from "#actors/protocol/replay.ts"
 import { Hls, type HlsSource } from "#media/hls.ts"
@@ -15,6 +16,7 @@ import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
 import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
 import { auditDetail, auditResource } from "./http-audit.ts"
+import { makeElsewhere } from "./http-elsewhere.ts"
 import { makeGuard, makeSessionGuard } from "./http-resources.ts"
 import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
 
@@ -47,7 +49,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
   nightjar.add(ReplayGroup),
   "replay",
   Effect.fnUntraced(function*(handlers) {
-    const replays = yield* Replays
+    const [elsewhere, federated, replays] = [yield* makeElsewhere, yield* Federated, yield* Replays]
     const recordings = yield* Recordings
     const hls = yield* Hls
     const guard = yield* makeGuard
@@ -61,7 +63,28 @@ export const ReplayHandlers = HttpApiBuilder.group(
     const stillAllowed = yield* makeSessionGuard
 
     const grantOf = (id: Parameters<typeof replays.grant>[0]) => Effect.tap(replays.grant(id), stillAllowed)
-    const source = (id: Parameters<typeof replays.grant>[0]) => Effect.map(grantOf(id), sourceOf)
+    /** The member that opened it, where that is another one and answers. */
+    const opener = ({ nodeId }: ReplayGrant) =>
+      elsewhere.member(nodeId).pipe(Effect.catchTag("DependencyUnavailable", () => Effect.succeed(null)))
+    const away = ({ message }: { readonly message: string }) =>
+      new DependencyUnavailable({ dependency: "node", message })
+    /** From this node's disks, or sewn from those of the cluster. */
+    const playlist = Effect.fnUntraced(
+      function*(
+        id: Parameters<typeof replays.grant>[0],
+        name: "master.m3u8" | "playlist.m3u8" | "subtitle-playlist.m3u8",
+        own: typeof hls.master,
+      ) {
+        const grant = yield* grantOf(id)
+        const other = yield* opener(grant)
+        if (other !== null) return yield* elsewhere.pass(other)
+        const sewn = yield* federated.ofReplay(id, grant, name).pipe(Effect.catchTags({
+          PeerUnreachable: (error) => Effect.fail(away(error)),
+          PeerRefused: (error) => Effect.fail(away(error)),
+        }))
+        return yield* sendPlaylist(sewn ?? (yield* own(sourceOf(grant))))
+      },
+    )
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */
     const gaps = (grant: ReplayGrant, within: Interval) =>
       Effect.orElseSucceed(recordings.gaps(grant.recordingToken, within), () => [])
@@ -84,18 +107,9 @@ export const ReplayHandlers = HttpApiBuilder.group(
         Effect.gen(function*() {
           return withVersion(yield* replays.updateConfig(payload, yield* expectedVersion(headers)))
         }))
-      .handle(
-        "master",
-        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.master), Effect.flatMap(sendPlaylist)),
-      )
-      .handle(
-        "playlist",
-        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.playlist), Effect.flatMap(sendPlaylist)),
-      )
-      .handle(
-        "subtitles",
-        ({ params }) => source(params.sessionId).pipe(Effect.flatMap(hls.subtitles), Effect.flatMap(sendPlaylist)),
-      )
+      .handle("master", ({ params }) => playlist(params.sessionId, "master.m3u8", hls.master))
+      .handle("playlist", ({ params }) => playlist(params.sessionId, "playlist.m3u8", hls.playlist))
+      .handle("subtitles", ({ params }) => playlist(params.sessionId, "subtitle-playlist.m3u8", hls.subtitles))
       .handle("metadata", ({ params }) =>
         Effect.gen(function*() {
           const grant = yield* grantOf(params.sessionId)
@@ -106,6 +120,10 @@ export const ReplayHandlers = HttpApiBuilder.group(
       .handle("file", ({ params }) =>
         Effect.gen(function*() {
           const grant = yield* grantOf(params.sessionId)
+          const other = yield* opener(grant)
+          if (other !== null) {
+            return yield* elsewhere.pass(other)
+          }
           const found = yield* hls.resource(sourceOf(grant), params.filename)
           if (found.kind === "media") return yield* sendMedia(found, untilEnded(grant))
           return sendText(found.render(yield* gaps(grant, found.interval)))

@@ -10,7 +10,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Cameras, record, type Recorded, startCameras } from "../harness/cameras.ts"
 import { startPostgres } from "../harness/event-maker.ts"
-import { failover, listed, type ProtectionTold, type RerouteTold, until, untilState } from "../harness/failover.ts"
+import {
+  begin,
+  failover,
+  listed,
+  type ProtectionTold,
+  type RerouteTold,
+  until,
+  untilState,
+} from "../harness/failover.ts"
 import { listFootage, readFootage } from "../harness/footage.ts"
 import { makeNode, type NodeProcess } from "../harness/node-process.ts"
 import { client } from "../media/webrtc-peers.ts"
@@ -46,8 +54,7 @@ const probed = (url: string, seconds: number) => {
 
 /** One joins the cluster of the other by approval. */
 const joined = async (here: NodeProcess, there: NodeProcess) => {
-  await here.start()
-  await there.start()
+  for (const node of [here, there]) await begin(node)
   const [first, second] = await until("both in the list", () => members(here), (all) => all.length === 2)
   expect([first, second]).toMatchObject([{ name: "here", admitted: true }, { name: "there", admitted: false }])
   const approve = (fingerprint: string) =>
@@ -85,6 +92,21 @@ const watched = async (there: NodeProcess, { streamId }: Recorded) => {
   expect(browser.status).toBe(204)
 }
 
+/** What was recorded, through a node whether it has it or not: played whole, and a file of it in parts. */
+const replayed = async (node: NodeProcess, { createdMs, recordingToken }: Recorded) => {
+  const asked = { recordingToken, start: new Date(createdMs).toISOString(), end: new Date().toISOString() }
+  const { uri } = (await node.callSoon("POST", "/replay/api/v1/replay/uri", asked)) as { readonly uri: string }
+  const { pictures, width } = probed(`${node.url}${uri}`, 60)
+  expect(width).toBe(640)
+  const playlist = `${node.url}${uri.replace("master", "playlist")}`
+  const text = await (await fetch(playlist)).text()
+  const segment = text.split("\n").find((line) => line !== "" && !line.startsWith("#"))
+  const part = await fetch(new URL(segment!, playlist), { headers: { range: "bytes=10-19" } })
+  expect(part.status, text).toBe(206)
+  expect((await part.arrayBuffer()).byteLength).toBe(10)
+  return pictures
+}
+
 /** The other one stands in for it by itself from now on. */
 const protect = async (there: NodeProcess, hereId: string, cameras: number) => {
   await there.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 3_000, expectedOutageHours: 1 })
@@ -96,6 +118,11 @@ const protect = async (there: NodeProcess, hereId: string, cameras: number) => {
     ({ need, sessions, snapshot }) => need.cameras === cameras && !snapshot.stale && sessions.length === cameras,
   )
   await untilState(there, id, "protected")
+  // Nobody stands in for the guardian itself.
+  expect(await there.call("GET", `${failover}/status`)).toMatchObject({
+    badge: "attention",
+    unguarded: [{ name: "there" }],
+  })
   return id
 }
 
@@ -139,10 +166,12 @@ it("a node that was approved shows another's camera, records it when that one is
     await until("footage here", () => Promise.resolve(footageOf(here)), (files) => files.length > 0)
     expect(footageOf(there)).toEqual([])
     await watched(there, gate)
+    expect(await replayed(there, gate)).toBeGreaterThan(25)
 
     const protection = await protect(there, hereId, 1)
     const reroute = await killed(here, there, gate)
     const taken = framesIn(footageOf(there))
+    expect(await replayed(there, gate)).toBeGreaterThan(1)
 
     here.launch()
     await until(
@@ -153,6 +182,7 @@ it("a node that was approved shows another's camera, records it when that one is
     await untilState(there, protection, "protected")
     const home = framesIn(footageOf(here))
     expect([...taken].filter((frame) => !home.has(frame))).toEqual([])
+    expect(await replayed(there, gate)).toBeGreaterThan(taken.size)
     await until("nothing left there", () => Promise.resolve(footageOf(there)), (files) => files.length === 0)
   } finally {
     await Promise.all([here.stop(), there.stop(), cameras.stop()])
