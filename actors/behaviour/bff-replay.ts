@@ -295,7 +295,7 @@ export const makeReplay = Effect.gen(function*() {
       if (session !== null) return yield* joined(yield* sessionOf(session.id), name)
       if (known !== undefined && known.id === null && nowMs < known.lookedAt + lookEveryMs) return null
       const { end, expiresAt, loginSessionId: sessionId, recordingToken, speed, start, userId } = grant
-      const who: UserPrincipal = { kind: "user", userId, username: "", sessionId, grants: [] }
+      const who: UserPrincipal = { kind: "user", userId, username: userId, sessionId, grants: [] }
       const request = { recordingToken, start, speed, ...endOf(end ?? undefined) }
       const { sources, stretches } = yield* plan(recordingToken, { start, end: end ?? nowMs }, who, "this cluster")
       if (

@@ -96,6 +96,8 @@ const watched = async (there: NodeProcess, { streamId }: Recorded) => {
 const replayed = async (node: NodeProcess, { createdMs, recordingToken }: Recorded) => {
   const asked = { recordingToken, start: new Date(createdMs).toISOString(), end: new Date().toISOString() }
   const { uri } = (await node.callSoon("POST", "/replay/api/v1/replay/uri", asked)) as { readonly uri: string }
+  const master = await fetch(`${node.url}${uri}`)
+  expect(master.status, await master.text()).toBe(200)
   const { pictures, width } = probed(`${node.url}${uri}`, 60)
   expect(width).toBe(640)
   const playlist = `${node.url}${uri.replace("master", "playlist")}`
