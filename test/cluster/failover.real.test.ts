@@ -94,10 +94,13 @@ const watched = async (there: NodeProcess, { streamId }: Recorded) => {
 
 /** What was recorded, through a node whether it has it or not: played whole, and a file of it in parts. */
 const replayed = async (node: NodeProcess, { createdMs, recordingToken }: Recorded) => {
-  const asked = { recordingToken, start: new Date(createdMs).toISOString(), end: new Date().toISOString() }
-  const { uri } = (await node.callSoon("POST", "/replay/api/v1/replay/uri", asked)) as { readonly uri: string }
-  const master = await fetch(`${node.url}${uri}`)
-  expect(master.status, await master.text()).toBe(200)
+  // What was just stored is known to the other node once the journal is read.
+  const uri = await until("footage that can be shown", async () => {
+    const asked = { recordingToken, start: new Date(createdMs).toISOString(), end: new Date().toISOString() }
+    const opened = (await node.callSoon("POST", "/replay/api/v1/replay/uri", asked)) as { readonly uri: string }
+    const master = await fetch(`${node.url}${opened.uri}`)
+    return master.ok ? opened.uri : `${master.status} ${await master.text()}`
+  }, (told) => told.startsWith("/"))
   const { pictures, width } = probed(`${node.url}${uri}`, 60)
   expect(width).toBe(640)
   const playlist = `${node.url}${uri.replace("master", "playlist")}`
