@@ -362,9 +362,14 @@ const end: Rule = (state, nowMs) => {
   return give(withService(state, { step: "stopping", inFlight: true }), { type: "stopServing", epoch: service.epoch })
 }
 
-/** Footage goes home while the home node is there; then what was imported for it goes. */
+/**
+ * Footage goes home while the home node is there, and serves with a number behind the footage's: before that it knows of no turn to
+ * which it belongs, and refuses it. Then what was imported for it goes.
+ */
 const settle: Rule = (state, nowMs) => {
-  const one = state.owed.find((one) => one.step === "received" || (one.step === "owed" && present(state, nowMs)))
+  const goes = ({ lastEpoch, step }: Protection["owed"][number]): boolean =>
+    step === "received" || (step === "owed" && present(state, nowMs) && state.home.serves > lastEpoch)
+  const one = state.owed.find(goes)
   if (one === undefined) return null
   const { rerouteId, firstEpoch, lastEpoch } = one
   const footage = one.step === "owed" && state.class !== "liveOnly"

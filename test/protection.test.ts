@@ -301,4 +301,20 @@ describe("protection, by name", () => {
     assert.strictEqual(rest.epoch, 3)
     assert.strictEqual(rest.tag, "protected")
   })
+
+  it("keeps footage of a turn that the home node does not know of yet", () => {
+    let { state } = silentUntil(protectedAt10(), 13_000)
+    state = step(state, { type: "slotTaken", epoch: 2, rerouteId: reroute }, 13_100).state
+    const owed = [{ rerouteId: reroute, firstEpoch: 2, lastEpoch: 2, step: "owed" as const }]
+    // Another guardian served meanwhile, and still does: the home node is back and has its old number.
+    const back = step({ ...state, service: null, owed }, { ...beat(1), servingNodeId: other }, 13_500)
+    assert.deepStrictEqual(back.commands.filter(({ type }) => type === "beginRecordBack"), [])
+    const served = step(back.state, beat(4), 14_000)
+    assert.deepInclude(served.commands, {
+      type: "beginRecordBack",
+      rerouteId: reroute,
+      firstEpoch: 2,
+      lastEpoch: 2,
+    })
+  })
 })

@@ -30,7 +30,7 @@ import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect } from "effect"
 import { type KeyObject, randomBytes } from "node:crypto"
 
-const openMs = 10 * 60_000
+export const openMs = 10 * 60_000
 const keptMs = 60 * 60_000
 const mostOpen = 8
 const mostOfOne = 3

@@ -31,6 +31,7 @@ import { Fingerprint, PeerRefused, type PeerUnreachable } from "#schema/federati
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { Clock, Effect, Exit, Redacted, Scope } from "effect"
 import { randomBytes } from "node:crypto"
+import { openMs } from "./auth-federation-asked.ts"
 import { away, exchange } from "./auth-federation-link.ts"
 
 const path = "/auth/api/v1/federation/pair/request"
@@ -86,7 +87,7 @@ const shown = (one: Outgoing): OutgoingPairing => ({
   confirmed: one.confirmed,
   reason: one.reason,
   createdAt: one.createdMs,
-  expiresAt: one.answer.expiresAt,
+  expiresAt: one.createdMs + openMs,
 })
 
 const isOpen = ({ state }: Outgoing) => state === "pending" || state === "confirmed"
@@ -166,7 +167,8 @@ export const makeAsking = Effect.fnUntraced(function*(options: AskingOptions) {
 
   /** One question; answers the seconds until the next. */
   const poll = Effect.fnUntraced(function*(one: Outgoing, interval: number) {
-    if ((yield* Clock.currentTimeMillis) >= one.answer.expiresAt) {
+    // By the clock here: the other side's may be off by hours, and that side tells by itself when it gives up.
+    if ((yield* Clock.currentTimeMillis) >= one.createdMs + openMs) {
       yield* end(one, "expired", "Nobody confirmed it in time")
       return interval
     }

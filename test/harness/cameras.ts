@@ -74,7 +74,7 @@ export interface Recorded {
 }
 
 /** Adds a camera and records its main stream continuously. */
-export const record = async (node: NodeProcess, camera: {
+export const record = async (node: Pick<NodeProcess, "callSoon">, camera: {
   readonly name: string
   readonly sourceUrl: string
   readonly subUrl?: string

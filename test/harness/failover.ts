@@ -14,7 +14,7 @@ import * as path from "node:path"
 import { record, type Recorded, startCameras } from "./cameras.ts"
 import { frameMs } from "./conclude.ts"
 import { startPostgres } from "./event-maker.ts"
-import { listFootage, readFootage, type StoredFrame } from "./footage.ts"
+import { framesIn, type StoredFrame } from "./footage.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
 
@@ -88,6 +88,9 @@ export interface RerouteTold {
   readonly servingNodeId: string
 }
 
+/** Whatever is asked as a node is: a process here, or a machine of its own. */
+export type Asked = Pick<NodeProcess, "call" | "url">
+
 /** Asks again and again until it holds. */
 export const until = async <A>(what: string, look: () => Promise<A>, holds: (value: A) => boolean): Promise<A> => {
   const end = performance.now() + patienceMs
@@ -105,7 +108,7 @@ export const until = async <A>(what: string, look: () => Promise<A>, holds: (val
   throw new Error(`it never came: ${what}; last: ${last.slice(0, 2_000)}`)
 }
 
-export const listed = async <A>(node: NodeProcess, where: string): Promise<ReadonlyArray<A>> =>
+export const listed = async <A>(node: Asked, where: string): Promise<ReadonlyArray<A>> =>
   ((await node.call("GET", where)) as Items<A>).items
 
 /** Up with its database, however busy the machine is. */
@@ -114,7 +117,7 @@ export const begin = async (node: NodeProcess): Promise<void> => {
   await until("a node that is up", () => node.call("GET", `${failover}/status`), () => true)
 }
 
-const selfOf = async (node: NodeProcess): Promise<NodeTold> => {
+const selfOf = async (node: Asked): Promise<NodeTold> => {
   const nodes = await until(
     "its own entry",
     () => listed<NodeTold>(node, `${federation}/nodes`),
@@ -125,8 +128,8 @@ const selfOf = async (node: NodeProcess): Promise<NodeTold> => {
 
 /** `guard` asks `home`; both administrators confirm, and each may guard the other. */
 export const pair = async (
-  home: NodeProcess,
-  guard: NodeProcess,
+  home: Asked,
+  guard: Asked,
   address = home.url,
 ): Promise<{ homeId: string; guardId: string }> => {
   const homeSelf = await selfOf(home)
@@ -144,10 +147,7 @@ export const pair = async (
 }
 
 /** Each finds the other in its list, online. */
-export const acquainted = async (
-  home: NodeProcess,
-  guard: NodeProcess,
-): Promise<{ homeId: string; guardId: string }> => {
+export const acquainted = async (home: Asked, guard: Asked): Promise<{ homeId: string; guardId: string }> => {
   const [homeSelf, guardSelf] = [await selfOf(home), await selfOf(guard)]
   for (const [node, other] of [[home, guardSelf], [guard, homeSelf]] as const) {
     await until(
@@ -172,22 +172,14 @@ export const clusterOf = async (folder: string) => {
   }
 }
 
-export const protectionOf = async (guard: NodeProcess, id: string): Promise<ProtectionTold> =>
+export const protectionOf = async (guard: Asked, id: string): Promise<ProtectionTold> =>
   (await guard.call("GET", `${failover}/protections/${id}`)) as ProtectionTold
 
-export const untilState = (guard: NodeProcess, id: string, ...states: ReadonlyArray<string>) =>
+export const untilState = (guard: Asked, id: string, ...states: ReadonlyArray<string>) =>
   until(`the state ${states.join(" or ")}`, () => protectionOf(guard, id), ({ state }) => states.includes(state))
 
 const framesOf = (node: NodeProcess, { recordingId }: Recorded): ReadonlyArray<StoredFrame> =>
-  listFootage(path.join(node.data, "footage")).flatMap((file) => {
-    try {
-      const footage = readFootage(file)
-      return footage.recordingId === recordingId ? footage.frames : []
-    } catch {
-      // Killed while its front was written: it holds nothing.
-      return []
-    }
-  })
+  framesIn(path.join(node.data, "footage"), recordingId)
 
 /** Frames that neither disk has, from `first` to the newest; and those that the guardian has twice. */
 const completeness = (

@@ -301,3 +301,15 @@ export const decode = (file: string): Promise<{ readonly pictures: number; reado
       },
     )
   })
+
+/** The pictures of a recording in a folder of footage. */
+export const framesIn = (folder: string, recordingId: string): ReadonlyArray<StoredFrame> =>
+  listFootage(folder).flatMap((file) => {
+    try {
+      const footage = readFootage(file)
+      return footage.recordingId === recordingId ? footage.frames : []
+    } catch {
+      // Killed while its front was written: it holds nothing. Or it went home meanwhile.
+      return []
+    }
+  })

@@ -119,6 +119,16 @@ export class Machine {
     return path.join(this.#net.folder, `${this.name}.sock`)
   }
 
+  /** As the other machines reach it. */
+  get url(): string {
+    return `https://${this.address}:${httpPort}`
+  }
+
+  /** Its disk of footage. */
+  get footage(): string {
+    return this.#net.disk(this.name)
+  }
+
   async start(): Promise<void> {
     const output = openSync(this.log, "a")
     const skewed = this.#skewMs === 0 ? [] : ["--import", path.join(harness, "skewed-clock.ts")]
@@ -161,6 +171,10 @@ export class Machine {
 
   kill(): Promise<void> {
     return this.#end("SIGKILL")
+  }
+
+  get running(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -226,6 +240,10 @@ export class Machine {
 
   emptyDisk(): void {
     rmSync(path.join(this.#net.disk(this.name), "filler"), { force: true })
+  }
+
+  callSoon(method: string, where: string, body?: unknown): Promise<unknown> {
+    return this.call(method, where, body)
   }
 
   said(): string {
@@ -369,6 +387,18 @@ export class Net {
     await this.#helper(namespace, "namespace-door.ts", here, `127.0.0.1:${url.port}`)
     url.host = here
     return { address: databaseHost, url: url.href }
+  }
+
+  /** Simulated cameras on a machine of their own: the addresses of their main streams. */
+  async cameras(count: number): Promise<ReadonlyArray<string>> {
+    const [namespace, address] = [`${this.id}-cam`, "10.77.0.240"]
+    this.join(namespace, "pcam", address)
+    const program = path.join("..", "camera-simulator", "main.ts")
+    const words = ["--with-parent", "--host", address, "--cameras", String(count), "--auth", "none"]
+    const told = JSON.parse(await this.#helper(namespace, program, ...words)) as {
+      readonly cameras: ReadonlyArray<{ readonly streams: ReadonlyArray<{ readonly url: string }> }>
+    }
+    return told.cameras.map(({ streams }) => streams[0]!.url)
   }
 
   /** Neither hears the other; everybody else hears both. */

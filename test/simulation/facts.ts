@@ -39,6 +39,8 @@ export interface Facts {
   readonly room: (at: number, node: number, room: boolean) => void
   /** The node has to record the camera: it is at home there, or the slot is served there. */
   readonly expected: (at: number, node: number, camera: number, expected: boolean) => void
+  /** A fault of the network began or ended, or another that makes a takeover late or doubled; or a person acted. */
+  readonly disturbed: (at: number, by: 1 | -1) => void
   readonly database: (at: number, node: number, up: boolean) => void
   /** The guardian serves the home's slot, on its disk. */
   readonly serves: (at: number, node: number, home: number, epoch: number | null) => void
@@ -87,6 +89,7 @@ export const deaf: Facts = {
   way: nothing,
   room: nothing,
   expected: nothing,
+  disturbed: nothing,
   database: nothing,
   serves: nothing,
   ready: nothing,
@@ -104,6 +107,7 @@ export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
   way: (...fact) => checkers.forEach((one) => one.way(...fact)),
   room: (...fact) => checkers.forEach((one) => one.room(...fact)),
   expected: (...fact) => checkers.forEach((one) => one.expected(...fact)),
+  disturbed: (...fact) => checkers.forEach((one) => one.disturbed(...fact)),
   database: (...fact) => checkers.forEach((one) => one.database(...fact)),
   serves: (...fact) => checkers.forEach((one) => one.serves(...fact)),
   ready: (...fact) => checkers.forEach((one) => one.ready(...fact)),

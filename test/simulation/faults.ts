@@ -3,6 +3,7 @@
  * Every fault ends by itself, at the latest when the quiet time begins.
  */
 import type { Node } from "./node-words.ts"
+import type { Chance } from "./random.ts"
 import type { World } from "./world.ts"
 
 export const faultKinds = [
@@ -27,6 +28,21 @@ export const faultKinds = [
   "replaced",
 ] as const
 export type FaultKind = typeof faultKinds[number]
+
+/** Under these nobody can be held to serve promptly, or alone. */
+const disturbing: ReadonlySet<FaultKind> = new Set<FaultKind>([
+  "cut",
+  "oneWay",
+  "isolate",
+  "flap",
+  "lossy",
+  "slow",
+  "twice",
+  "crash",
+  "person",
+  "revoke",
+  "homeOff",
+])
 
 /** Begins a fault; the answer ends it. */
 type Fault = (world: World, nodes: ReadonlyArray<Node>, lastsMs: number) => () => void
@@ -217,8 +233,26 @@ const faults: Record<FaultKind, Fault> = {
   },
 }
 
-/** Plans the faults of a run and returns how many of each kind there are. */
-export const breakThings = (world: World, nodes: ReadonlyArray<Node>): ReadonlyMap<FaultKind, number> => {
+/** A home node and who would stand in for it first are gone together: rare by chance, and what the others are for. */
+const goneTogether = (world: World, nodes: ReadonlyArray<Node>, chance: Chance): void => {
+  const homes = nodes.filter(({ machine }) => world.plan.guardians[machine.index]!.length > 1)
+  if (homes.length === 0 || !chance.chance(0.3)) return
+  const home = chance.pick(homes)
+  const both = [home, nodes[world.plan.guardians[home.machine.index]![0]!]!]
+  const start = chance.int(10_000, world.plan.quietMs - 60_000)
+  for (const node of both) {
+    world.line.after(start + chance.int(0, 4_000), () => node.kill())
+    world.line.after(start + chance.int(25_000, 60_000), () => node.start())
+  }
+}
+
+/** Plans the faults of a run and returns how many of each kind there are. `apart` deals what came later than the seeds that are kept. */
+export const breakThings = (
+  world: World,
+  nodes: ReadonlyArray<Node>,
+  apart: Chance,
+): ReadonlyMap<FaultKind, number> => {
+  goneTogether(world, nodes, apart)
   const { chance, line, plan } = world
   const kinds = faultKinds.filter(() => chance.chance(0.35))
   const chosen = kinds.length > 0 ? kinds : [chance.pick(faultKinds)]
@@ -236,10 +270,13 @@ export const breakThings = (world: World, nodes: ReadonlyArray<Node>): ReadonlyM
     const lasts = Math.min(chance.spread(200, 150_000), plan.quietMs - start)
     line.after(start, () => {
       world.tell(() => `fault ${kind} begins for ${lasts} ms`)
+      const tell = (by: 1 | -1): void => disturbing.has(kind) ? world.facts.disturbed(line.now(), by) : undefined
+      tell(1)
       const end = faults[kind](world, nodes, lasts)
       line.after(lasts, () => {
         world.tell(() => `fault ${kind} ends`)
         end()
+        tell(-1)
       })
     })
   }

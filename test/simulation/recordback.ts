@@ -35,9 +35,9 @@ const ms = (machine: Machine, [from, to]: Span) => ({
   end: to * 100 + machine.skewMs,
 })
 
-/** What the home node says to a manifest that came at this moment. */
+/** What the home node says to a manifest that came at this moment; or that it never granted such an epoch. */
 const judge = (home: Node, clock: ClockOffset, from: Machine, manifest: ReadonlyArray<Segment>) =>
-  manifest.map((one): Verdict => {
+  manifest.some((one) => one.epoch > home.disk.homecoming.epoch) ? "refused" as const : manifest.map((one): Verdict => {
     if (missing(home.captures.taken(one.camera, one.epoch, from.index), one.span).length === 0) {
       return { state: "covered" }
     }
@@ -95,10 +95,11 @@ export const sendHome = (
     const manifest = left().slice(0, sessionSegments)
     if (manifest.length === 0) return next({ _tag: "Sent" })
     const clock = aged(measured.clock, wall(world, machine) - measured.atMs)
-    call<ReadonlyArray<Verdict>>(world, machine, home, 10_000, (reply) => {
+    call<ReadonlyArray<Verdict> | "refused">(world, machine, home, 10_000, (reply) => {
       reply(judge(theirs, clock, machine, manifest))
     }, (verdicts) => {
       if (verdicts === null) return next(failed)
+      if (verdicts === "refused") return next({ ...failed, refused: true })
       const one = (n: number): void => {
         const verdict = verdicts[n]
         if (verdict === undefined) return next({ _tag: "Advanced" })

@@ -86,7 +86,7 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
       relations: nodeClasses(plan, shape.classes, machine.index),
     }))
   }
-  const faults = breakThings(world, nodes)
+  const faults = breakThings(world, nodes, chanceOf(seed + 1_000_003))
   for (const node of nodes) node.start()
   const probe = (): void => {
     for (let home = 0; home < plan.nodes; home++) {

@@ -47,10 +47,13 @@ export const gaps = (plan: Plan): Checker => {
   const key = (node: number, camera: number): string => `${node} ${camera}`
 
   const isTrue = (node: number, camera: number, gap: ToldGap, begins: ReadonlyArray<number>): boolean => {
-    const from = gap.start - slackMs
+    // A guardian's footage may have taken the middle out of a gap: it began where this node recorded last.
+    const own = (held.get(key(node, camera)) ?? []).findLast(([, to]) => to * 100 <= gap.start)
+    const from = (own === undefined ? 0 : own[1] * 100) - slackMs
     switch (gap.cause) {
       case "node_down":
-        return down[node]!.within(from, gap.end)
+        // Who stands still and is killed then was not running either.
+        return down[node]!.within(from, gap.end) || frozen[node]!.within(from, gap.end)
       case "disk_full":
         return full[node]!.within(from, gap.end)
       case "camera_offline":

@@ -1,8 +1,9 @@
 /**
  * Statement 1: who can reach a camera and its own disk records it; and a home node that is gone is served by a guardian soon.
  *
- * A takeover is owed after `patience` in which nothing changed: the home node was down or stood still, one guardian at least was
- * up with its database and the home node's configuration. A home node serves again by itself, so nothing is owed then.
+ * A takeover is owed after `patience` in which nothing changed for this home node: it was down or stood still, one guardian at least
+ * was up with its database and the home node's configuration. A home node serves again by itself, so nothing is owed then. Where
+ * nothing else was wrong either, it is owed `promptly`, guardians take their turn by rank, and only one of them serves.
  */
 import { type Checker, deaf, type Plan } from "../facts.ts"
 import { addSpan, missing, type Span } from "../spans.ts"
@@ -11,6 +12,12 @@ import { addSpan, missing, type Span } from "../spans.ts"
 const slack = 35
 /** Detection, three ranks, a takeover that failed twice, and their patience with each other. */
 const patience = 30_000
+/** Detection, a question to the others, and the work of it. */
+const promptly = 8_000
+/** Longer for each guardian that stands before and cannot. */
+const turn = 5_000
+/** As long must things have been in order before. */
+const calm = 15_000
 
 export const recording = (plan: Plan): Checker => {
   const wrong: Array<string> = []
@@ -21,48 +28,82 @@ export const recording = (plan: Plan): Checker => {
   const database = Array.from({ length: plan.nodes }, () => true)
   const serving = new Set<string>()
   const ready = new Set<string>()
-  let changed = 0
-  const judge = (at: number): void => {
-    if (at - changed < patience) return
-    for (let home = 0; home < plan.nodes; home++) {
-      if (up[home] === "up" || plan.automatic[home] !== true) continue
-      const fit = plan.guardians[home]!.filter((node) =>
-        up[node] === "up" && database[node] && ready.has(`${node} ${home}`)
+  const changed = new Map<number, number>()
+  const disturbed = { count: 0, atMs: 0 }
+  const databaseAt = Array.from({ length: plan.nodes }, () => -Infinity)
+  const serves = (node: number, home: number): boolean => up[node] === "up" && serving.has(`${node} ${home}`)
+  const isFit = (node: number, home: number): boolean =>
+    up[node] === "up" && database[node] === true && ready.has(`${node} ${home}`)
+  const concerns = (node: number): ReadonlyArray<number> =>
+    plan.guardians.flatMap((of, home) => home === node || of.includes(node) ? [home] : [])
+  /** Nothing but what happened at the last change of this home node is on anybody's mind. */
+  const isCalm = (home: number): boolean => {
+    const since = (changed.get(home) ?? 0) - calm
+    const recent = plan.guardians[home]!.some((node) => databaseAt[node]! > since)
+    return disturbed.count === 0 && disturbed.atMs < since && !recent
+  }
+  const judgeOne = (at: number, home: number): void => {
+    const since = changed.get(home) ?? 0
+    const guardians = plan.guardians[home]!
+    const fit = guardians.filter((node) => isFit(node, home))
+    const who = guardians.filter((node) => serves(node, home))
+    const quiet = isCalm(home)
+    if (who.length > 1 && quiet && at - since >= patience) {
+      wrong.push(`recording: since ${since} nodes ${who.join(" and ")} both serve node ${home}, at ${at}`)
+    }
+    if (up[home] === "up" || plan.automatic[home] !== true) return
+    const limit = quiet && fit.length > 0 ? promptly + guardians.indexOf(fit[0]!) * turn : patience
+    if (at - since >= limit && fit.length > 0 && who.length === 0) {
+      wrong.push(
+        `recording: node ${home} is ${up[home]} since before ${since}, and at ${at} none of ${
+          fit.join(", ")
+        } serves it`,
       )
-      const serves = plan.guardians[home]!.some((node) => up[node] === "up" && serving.has(`${node} ${home}`))
-      if (fit.length > 0 && !serves) {
-        wrong.push(
-          `recording: node ${home} is ${up[home]} since before ${changed}, and at ${at} none of ${
-            fit.join(", ")
-          } serves it`,
-        )
-      }
     }
   }
-  const change = (at: number): void => {
-    judge(at)
-    changed = at
+  const judge = (at: number): void => {
+    for (let home = 0; home < plan.nodes; home++) judgeOne(at, home)
+  }
+  const change = (at: number, node: number): void => {
+    for (const home of concerns(node)) {
+      judgeOne(at, home)
+      changed.set(home, at)
+    }
+  }
+  /** Whose turn was it? */
+  const judgeTurn = (at: number, node: number, home: number): void => {
+    const before = plan.guardians[home]!.slice(0, plan.guardians[home]!.indexOf(node))
+    const better = before.find((one) => isFit(one, home) && !serving.has(`${one} ${home}`))
+    if (better === undefined || up[home] === "up" || !isCalm(home)) return
+    wrong.push(`recording: at ${at} node ${node} takes node ${home}, though ${better} stands before it and can`)
   }
   return {
     ...deaf,
     process: (at, node, state) => {
-      change(at)
+      change(at, node)
       up[node] = state
     },
     database: (at, node, state) => {
-      change(at)
+      change(at, node)
+      databaseAt[node] = at
       database[node] = state
     },
     ready: (at, node, home, state) => {
       if (state === ready.has(`${node} ${home}`)) return
-      change(at)
+      change(at, node)
       if (state) ready.add(`${node} ${home}`)
       else ready.delete(`${node} ${home}`)
     },
     serves: (at, node, home, epoch) => {
-      judge(at)
+      judgeOne(at, home)
+      if (epoch !== null && !serving.has(`${node} ${home}`)) judgeTurn(at, node, home)
       if (epoch === null) serving.delete(`${node} ${home}`)
       else serving.add(`${node} ${home}`)
+    },
+    disturbed: (at, by) => {
+      judge(at)
+      disturbed.count += by
+      disturbed.atMs = at
     },
     wiped: (_, node) => {
       for (let n = due.length - 1; n >= 0; n--) if (due[n]!.node === node) due.splice(n, 1)
