@@ -307,7 +307,14 @@ describe("protection, by name", () => {
     state = step(state, { type: "slotTaken", epoch: 2, rerouteId: reroute }, 13_100).state
     const owed = [{ rerouteId: reroute, firstEpoch: 2, lastEpoch: 2, step: "owed" as const }]
     // Another guardian served meanwhile, and still does: the home node is back and has its old number.
-    const back = step({ ...state, service: null, owed }, { ...beat(1), servingNodeId: other }, 13_500)
+    const old: ProtectionEvent = {
+      type: "heartbeat",
+      epoch: 1,
+      servingNodeId: other,
+      bootId: "b",
+      bundleDigest: "d",
+    }
+    const back = step({ ...state, service: null, owed }, old, 13_500)
     assert.deepStrictEqual(back.commands.filter(({ type }) => type === "beginRecordBack"), [])
     const served = step(back.state, beat(4), 14_000)
     assert.deepInclude(served.commands, {

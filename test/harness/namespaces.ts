@@ -20,7 +20,7 @@ import { type Answer, postmasters, Refused, sleep } from "./node-process.ts"
 const root = path.join(import.meta.dirname, "..", "..")
 const harness = import.meta.dirname
 export const administrator = "correct horse battery"
-const startLimitMs = 90_000
+const startLimitMs = 180_000
 const httpPort = 8443
 const databasePort = 5432
 const databaseHost = "10.77.0.250"
