@@ -11,7 +11,7 @@ import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
-import { record, type Recorded, startCameras } from "./cameras.ts"
+import { type Cameras, record, type Recorded, startCameras } from "./cameras.ts"
 import { frameMs } from "./conclude.ts"
 import { startPostgres } from "./event-maker.ts"
 import { framesIn, type StoredFrame } from "./footage.ts"
@@ -73,6 +73,7 @@ export interface ProtectionTold {
     readonly ready: number
     readonly leastMs: number
     readonly bytes: number
+    readonly troubles: ReadonlyArray<{ readonly cameraName: string }>
   } | null
   readonly need: { readonly cameras: number; readonly ingestBps: number }
   readonly drill: { readonly gapMs: number | null; readonly channels: number } | null
@@ -272,13 +273,37 @@ const oneRun = async (
   return { told: reroute.gapMs ?? 0, seen }
 }
 
+/** A camera that lets no second session in is named as soon as it is known, and held as soon as it does. */
+const judgeRefusal = async (report: Report, guard: NodeProcess, id: string, cameras: Cameras): Promise<void> => {
+  const { sessions, shadow } = await until(
+    "word of each camera",
+    () => protectionOf(guard, id),
+    (told) => told.sessions.length === cameras.urls.length && told.shadow?.troubles.length === 1,
+  )
+  const refused = sessions.filter(({ outcome }) => outcome === "refused").length
+  report.check(refused === 1, `${refused} cameras are told to refuse a second session, and one does`)
+  report.check(shadow?.troubles[0]?.cameraName === "camera 0", "another camera is told to be in trouble")
+  await cameras.command(0, "sessions")
+}
+
 /** `runs` times with a protection of one class, which ends afterwards. */
 const ofKind = async (
   report: Report,
-  { guard, home, homeId }: { readonly home: NodeProcess; readonly guard: NodeProcess; readonly homeId: string },
+  { cameras, guard, home, homeId }: {
+    readonly cameras: Cameras
+    readonly home: NodeProcess
+    readonly guard: NodeProcess
+    readonly homeId: string
+  },
   recorded: ReadonlyArray<Recorded>,
   { besides, kind, runs }: { readonly kind: string; readonly runs: number; readonly besides?: Besides },
 ): Promise<void> => {
+  const counts = await until(
+    "its cameras recording at home",
+    async () => recorded.map((one) => framesOf(home, one).map(({ frame }) => frame)),
+    (all) => all.every((frames) => frames.length > 25),
+  )
+  if (kind === "shadow") await cameras.command(0, "sessions", { most: 1 })
   const { id } = (await guard.call("POST", `${failover}/protections`, {
     nodeId: homeId,
     automatic: true,
@@ -289,11 +314,7 @@ const ofKind = async (
     () => protectionOf(guard, id),
     ({ need, snapshot }) => need.cameras === recorded.length && !snapshot.stale,
   )
-  const counts = await until(
-    "its cameras recording at home",
-    async () => recorded.map((one) => framesOf(home, one).map(({ frame }) => frame)),
-    (all) => all.every((frames) => frames.length > 25),
-  )
+  if (kind === "shadow") await judgeRefusal(report, guard, id, cameras)
   const from = recorded.map((one, n) => ({ ...one, first: Math.max(...counts[n]!) }))
   const gaps: Array<{ readonly told: number; readonly seen: number }> = []
   for (let run = 1; run <= runs; run++) {
@@ -340,7 +361,7 @@ export const proveFailover = async (
     }
     for (const kind of kinds) {
       const last = kind === kinds.at(-1) && besides !== undefined
-      await ofKind(report, { home, guard, homeId }, recorded, { kind, runs, ...(last ? { besides } : {}) })
+      await ofKind(report, { cameras, home, guard, homeId }, recorded, { kind, runs, ...(last ? { besides } : {}) })
     }
   } finally {
     await Promise.allSettled([home.stop(), guard.stop()])
