@@ -1,0 +1,18 @@
+/** The short form of `npm run prove:unclean`: guardians that die while they serve and while they give back, with a clock an hour off. */
+import { expect, it } from "@effect/vitest"
+import { noNamespaces } from "../harness/namespaces.ts"
+import { makeReport } from "../harness/report.ts"
+import { proveUnclean, shortly } from "../harness/unclean.ts"
+
+const reason = noNamespaces()
+const leftOut = reason === null ? "" : ` (left out: ${reason})`
+
+it.skipIf(reason !== null)(
+  `${shortly.map(([sentence]) => sentence).join("; ")}${leftOut}`,
+  { timeout: 480_000 },
+  async () => {
+    const report = makeReport(true)
+    await proveUnclean(report, "short")
+    expect(report.faults).toEqual([])
+  },
+)
