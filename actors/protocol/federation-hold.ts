@@ -6,7 +6,7 @@
  * 1. It keeps captures that are there and begins none.
  */
 import type { Slot } from "#schema/ownership.ts"
-import { Context, Effect, Layer, Stream, SubscriptionRef } from "effect"
+import { Context, Effect, Layer, type Stream, SubscriptionRef } from "effect"
 
 export class CaptureHolds extends Context.Service<CaptureHolds, {
   readonly hold: (slot: Slot) => Effect.Effect<void>
