@@ -220,10 +220,7 @@ export const severalNodes = (folder: string, count: number): Effect.Effect<never
     const settings = yield* readSettings()
     yield* Effect.promise(() => mkdir(folder, { recursive: true, mode: 0o700 }))
     const password = yield* Effect.promise(() => passwordOf(folder, settings.adminPassword))
-    const places = yield* Effect.tryPromise({
-      try: () => placesOf(folder, settings, count),
-      catch: (error) => error,
-    })
+    const places = yield* Effect.promise(() => placesOf(folder, settings, count))
     const cameras = yield* simulatedCameras(camerasEach * count)
     const door = yield* demoDoor
     const making = { settings, folder, door, password }
