@@ -127,7 +127,7 @@ it.live.skipIf(lacking.length > 0)(
 
       const master = yield* call(base, "GET", url, "")
       assert.strictEqual(master.headers.get("content-type"), "application/vnd.apple.mpegurl")
-      const folder = /^\/camera\/api\/v1\/live\/hls\/[\w-]{24}\//m.exec(master.text)![0]
+      const folder = /^\/camera\/api\/v1\/live\/hls\/[\w.-]{28}\//m.exec(master.text)![0]
       const second = yield* Effect.promise(() => run("ffprobe", [...probing, `${base}${folder}other.m3u8`]))
       assert.match(second.stdout, /^h264,320,\d{2,}$/m)
       const media = yield* call(base, "GET", `${folder}live.m3u8`, "")

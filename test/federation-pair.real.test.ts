@@ -221,7 +221,7 @@ it.live(
         await refusals(a)
 
         // A replay of before a restart: it has ended, which is not the same as having no footage.
-        const before = `/federation/api/v1/federation-replay/hls/${a.nodeId}/${"x".repeat(32)}/master.m3u8`
+        const before = `/federation/api/v1/federation-replay/hls/${a.nodeId}/n00.${"x".repeat(32)}/master.m3u8`
         const gone = await a.ask("GET", before)
         assert.strictEqual(gone.status, 410)
         assert.strictEqual(gone.body["code"], "replay_session_ended")
