@@ -223,6 +223,12 @@ const settings = {
     "32 bytes in base64 that make every node which has them a member of the cluster; NIGHTJAR_MASTER_KEY if empty",
     true,
   ),
+  busPort: setting(
+    "NIGHTJAR_BUS_PORT",
+    "0",
+    integer(0, 65_534, ""),
+    "First of two ports, the same on every node of a cluster, for hints and signs of life (nanomsg); 0: without",
+  ),
   fileMinutes: setting("NIGHTJAR_FILE_MINUTES", "10", integer(1, 60, "minutes"), "Length of one file of footage"),
   syncIntervalMs: setting(
     "NIGHTJAR_SYNC_INTERVAL_MS",

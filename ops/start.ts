@@ -102,6 +102,7 @@ import { RecordLedgerStore } from "#actors/store/record-ledger.ts"
 import { RecordRebuildStore } from "#actors/store/record-rebuild.ts"
 import { RecordStore } from "#actors/store/record.ts"
 import { ReplayStore } from "#actors/store/replay.ts"
+import * as Bus from "#cluster/bus.ts"
 import * as Discovery from "#cluster/discovery.ts"
 import { NodeIdentity, sealedIdentity } from "#cluster/identity.ts"
 import { sealedKeyring } from "#cluster/keyring.ts"
@@ -216,6 +217,9 @@ const federation = (settings: Settings, reach: OwnReach) => {
     Layer.provide(Layer.succeed(PlainNetworks, settings.plainHttp.map((text) => networkOf(text)!))),
   )
 }
+
+/** Hints and signs of life between the members of a cluster; without a port there is none. */
+const busOf = ({ busPort: port, clusterHost: host }: Settings) => port === 0 ? Layer.empty : Bus.layer({ host, port })
 
 /** (c) actors and services over SQL. */
 const control = (settings: Settings, reach: OwnReach) => {
@@ -338,6 +342,7 @@ const control = (settings: Settings, reach: OwnReach) => {
         LicenseKnown.layer(license).pipe(Layer.provide(Hardware.layer)),
       ),
     ),
+    Layer.provide(busOf(settings)),
   )
 }
 

@@ -1,6 +1,7 @@
 /** Users, roles, rules, sessions, permissions and what groups narrow, on two nodes of one cluster: real processes, REST alone. */
 import { beforeAll } from "vitest"
 import { administrator, expecting } from "./access/fixtures.ts"
+import { hints } from "./access/hints.ts"
 import { narrowing } from "./access/narrowing.ts"
 import { permissionService } from "./access/permissions.ts"
 import { phonesAndJobs } from "./access/phones-and-jobs.ts"
@@ -25,3 +26,4 @@ permissionService(cluster)
 narrowing(cluster)
 phonesAndJobs(cluster)
 spreading(cluster)
+hints(cluster)

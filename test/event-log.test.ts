@@ -3,6 +3,7 @@ import { type EventLogOptions, layer as logLayer } from "#actors/behaviour/event
 import { EventSpool } from "#actors/behaviour/event.ts"
 import { EventLog, Events, type EventSink, type EventStart } from "#actors/protocol/event.ts"
 import { EventStore } from "#actors/store/event.ts"
+import { Bus } from "#cluster/bus.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import type { Spool } from "#cluster/spool.ts"
 import { NodeId, UserId } from "#schema/common.ts"
@@ -45,8 +46,15 @@ const options: EventLogOptions = {
   fanout: { ringEvents: 20, ringBytes: 1 << 20, waitingBytes: 1_000, stuckMs: 20_000 },
 }
 
-/** A table, what is told, and a log over them. */
-const scene = Effect.fnUntraced(function*(events: number) {
+/** A table, what is told, and a log over them; `hint` is what the bus does when another node tells of something new. */
+const scene = Effect.fnUntraced(function*(events: number, withBus = false) {
+  let hint: Effect.Effect<void> = Effect.void
+  const bus = Layer.succeed(Bus, {
+    tellEvents: Effect.void,
+    onEvents: (look) => Effect.sync(() => void (hint = look)),
+    onPresence: () => Effect.void,
+    dropped: Effect.succeed({}),
+  })
   const table = Array.from({ length: events }, (_, i) => happened(i + 1))
   const state = { away: false, prunedTo: 0 }
   const told: Array<EventDraft> = []
@@ -86,6 +94,7 @@ const scene = Effect.fnUntraced(function*(events: number) {
       Layer.succeed(EventSpool, spool),
       Layer.succeed(NodeIdentity, { nodeId } as NodeIdentity["Service"]),
       Logger.layer([]),
+      withBus ? bus : Layer.empty,
     ])),
     scope,
   )
@@ -108,7 +117,7 @@ const scene = Effect.fnUntraced(function*(events: number) {
     )
     return { got, seen, follower, leave: Scope.close(own, Exit.void) }
   })
-  return { table, state, told, follow, log, end: Scope.close(scope, Exit.void) }
+  return { table, state, told, follow, log, hint: Effect.suspend(() => hint), end: Scope.close(scope, Exit.void) }
 })
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i)
@@ -132,6 +141,22 @@ describe("the log of events", () => {
       assert.deepStrictEqual(behind.got, range(1_201, 1_230))
       assert.deepStrictEqual(now.got, range(1_201, 1_230))
       assert.strictEqual(behind.seen.reset + now.seen.reset, 0)
+    }))
+
+  it.effect("shows what another node told at once by a hint of the bus, and within a second without it", () =>
+    Effect.gen(function*() {
+      for (const [withBus, atOnce] of [[true, [2]], [false, []]] as const) {
+        const { follow, hint, table } = yield* scene(1, withBus)
+        const { got } = yield* follow({ _tag: "Now" })
+        // No notice comes from this database.
+        yield* TestClock.adjust("100 millis")
+        table.push(happened(2))
+        yield* hint
+        yield* TestClock.adjust("300 millis")
+        assert.deepStrictEqual(got, [...atOnce])
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(got, [2])
+      }
     }))
 
   it.effect("says first that something is lost, once", () =>

@@ -2,7 +2,8 @@
  * What keeps a pairing alive: greetings that tell whether the other side is there, and tokens that are renewed in time.
  *
  * Invariants
- * 1. Each node is greeted every {@link greetEvery} and when it is new, all at once, whatever became of the greeting before.
+ * 1. Each node is greeted every {@link greetEvery}, when it is new, and when the bus hints that one came or went; all at once, whatever
+ *    became of the greeting before. Only a greeting tells how a node is.
  * 2. A token is renewed at half of its life, and whenever this node is reached otherwise than the peer was told: so each learns where
  *    the other has gone, as long as one of them stayed where it was.
  * 3. A node that is lost, and one that is found again, are told once.
@@ -11,6 +12,7 @@ import { type KnownPeer, PeerRegistry } from "#actors/protocol/auth-federation.t
 import { Events } from "#actors/protocol/event.ts"
 import { NodeLiveness } from "#actors/protocol/federation-node.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
+import { Bus } from "#cluster/bus.ts"
 import type { OwnReach } from "#cluster/members.ts"
 import { peerTokenSeconds } from "#cluster/peer-token.ts"
 import { PeerGreeting, PeerTokenAnswer } from "#schema/auth-federation.ts"
@@ -89,6 +91,8 @@ const make = Effect.fnUntraced(function*({ name, reach }: UpkeepOptions) {
   })
   const wanted = yield* Latch.make(true)
   yield* registry.changes.pipe(Stream.runForEach(() => wanted.open), Effect.forkScoped)
+  const bus = yield* Bus
+  yield* bus.onPresence(Effect.asVoid(wanted.open))
   yield* Effect.forkScoped(Effect.forever(Effect.gen(function*() {
     yield* Effect.timeoutOption(wanted.await, greetEvery)
     yield* wanted.close

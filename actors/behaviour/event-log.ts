@@ -10,6 +10,7 @@
  */
 import { EventLog, Events, type EventSink, type EventStart } from "#actors/protocol/event.ts"
 import { type EventRetention, EventStore } from "#actors/store/event.ts"
+import { Bus } from "#cluster/bus.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { TooManyRequests } from "#schema/problem.ts"
 import { Clock, Duration, Effect, Latch, Layer, Schedule, Semaphore } from "effect"
@@ -72,6 +73,8 @@ const makeTail = (store: Store, fanout: Fanout) =>
     const events = yield* Events
     const { nodeId } = yield* NodeIdentity
     const wake = Latch.makeUnsafe(false)
+    const bus = yield* Bus
+    yield* bus.onEvents(Effect.sync(() => wake.openUnsafe()))
     let lostAtMs: number | null = null
     let told = false
 
@@ -244,7 +247,10 @@ export const layer = (options: EventLogOptions) =>
         // What was told last, such as that this node stops, reaches the others if it can.
         Effect.ignore(Effect.timeoutOption(drain(spool, store.keep), "1 second"))
       )
-      yield* Effect.forkScoped(bring(spool, store.keep))
+      const bus = yield* Bus
+      yield* Effect.forkScoped(
+        bring(spool, (events, nowMs) => Effect.tap(store.keep(events, nowMs), () => bus.tellEvents)),
+      )
       return log
     }),
   )

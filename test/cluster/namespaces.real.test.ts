@@ -33,12 +33,20 @@ it.skipIf(reason !== null)(
       const shared = {
         NIGHTJAR_DATABASE_URL: database.url,
         NIGHTJAR_CLUSTER_SECRET: randomBytes(32).toString("base64"),
+        NIGHTJAR_BUS_PORT: "9011",
       }
       const east = net.machine("east", shared)
       const west = net.machine("west", shared)
       await east.start()
       await west.start()
       await Promise.all([members(east), members(west)])
+      const answering = async (machine: Machine, others: number) => {
+        const line = `Other nodes that answer on the bus: ${others}`
+        for (const begun = performance.now(); !machine.said().includes(line); await sleep(200)) {
+          if (performance.now() - begun > 60_000) throw new Error(`never said: ${line}`)
+        }
+      }
+      await Promise.all([answering(east, 1), answering(west, 1)])
 
       const camera = (await east.call("POST", "/camera/api/v1/cameras", {
         name: "gate",
@@ -53,6 +61,7 @@ it.skipIf(reason !== null)(
 
       net.cut(east, west)
       await until(west, asked, 503)
+      await Promise.all([answering(east, 0), answering(west, 0)])
       expect((await east.ask("GET", asked)).status).toBe(answered)
       // Both still have the database, and themselves.
       expect((await members(west)).map(({ name }) => name)).toEqual(["east", "west"])

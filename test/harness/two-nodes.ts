@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
-import { makeNode, type NodeProcess } from "./node-process.ts"
+import { freePort, makeNode, type NodeProcess } from "./node-process.ts"
 
 export const administratorPassword = "correct horse battery"
 
@@ -14,6 +14,8 @@ export const administratorPassword = "correct horse battery"
 export interface TwoNodes {
   readonly here: NodeProcess
   readonly there: NodeProcess
+  /** They talk over the bus as well: where loopback has an address for each of them. */
+  readonly withBus: boolean
   /** Of their database. */
   readonly url: Redacted.Redacted
 }
@@ -22,7 +24,8 @@ export interface TwoNodes {
 export const startTwoNodes = (): TwoNodes => {
   const folder = mkdtempSync(join(tmpdir(), "nightjar-two-nodes-"))
   const scope = Effect.runSync(Scope.make())
-  const cluster: { here?: NodeProcess; there?: NodeProcess; url?: Redacted.Redacted } = {}
+  const withBus = process.platform === "linux"
+  const cluster: { here?: NodeProcess; there?: NodeProcess; url?: Redacted.Redacted; withBus: boolean } = { withBus }
 
   beforeAll(async () => {
     const data = join(folder, "postgres")
@@ -37,8 +40,10 @@ export const startTwoNodes = (): TwoNodes => {
       NIGHTJAR_ADMIN_PASSWORD: administratorPassword,
       NIGHTJAR_CLUSTER_SECRET: randomBytes(32).toString("base64"),
     }
-    cluster.here = await makeNode(join(folder, "here"), settings)
-    cluster.there = await makeNode(join(folder, "there"), settings)
+    const busPort = String(withBus ? await freePort() : 0)
+    const at = (host: string) => withBus ? { NIGHTJAR_CLUSTER_HOST: host, NIGHTJAR_BUS_PORT: busPort } : {}
+    cluster.here = await makeNode(join(folder, "here"), { ...settings, ...at("127.0.0.2") })
+    cluster.there = await makeNode(join(folder, "there"), { ...settings, ...at("127.0.0.3") })
     await cluster.here.start()
     await cluster.there.start()
   }, 120_000)
