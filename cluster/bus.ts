@@ -172,7 +172,8 @@ const make = Effect.fnUntraced(function*({ host, port }: BusOptions) {
   const follow = Effect.fnUntraced(function*(all: ReadonlyArray<Member>) {
     const others = all.filter((member) => member.admitted && member.transportPin !== null && member.nodeId !== nodeId)
     voice.know(others)
-    const hosts = [...new Set(others.map(hostOf))]
+    // At this node's own address only this node answers.
+    const hosts = [...new Set(others.map(hostOf))].filter((name) => name !== host)
     yield* subscriber.follow(hosts.map((name) => ({ host: name, port })))
     yield* respondent.follow(hosts.map((name) => ({ host: name, port: port + 1 })))
   })
