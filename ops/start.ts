@@ -147,6 +147,8 @@ import { version } from "./version.ts"
 
 /** Requests that run at shutdown have this long to end. */
 const graceMs = 2_000
+/** As long as players keep pictures in advance. */
+const footageKeptMs = 30_000
 
 const storage = (settings: Settings) =>
   StorageLive.layer({
@@ -275,7 +277,7 @@ const control = (settings: Settings, reach: OwnReach) => {
     Layer.provide([AuthGrants.layer, PopupSnapshots.layer]),
   )
   const recordBack = Layer.mergeAll(
-    RecordBackBehaviour.layer({ rate: Effect.succeed(settings.recordBackMiB << 20) }),
+    RecordBackBehaviour.layer({ rate: Effect.succeed(settings.recordBackMiB << 20), keptMs: footageKeptMs }),
     RecordBackHomes.layer,
   )
   const failover = Failover.layer({ dataFolder: settings.dataDir, name: settings.nodeName, version }).pipe(

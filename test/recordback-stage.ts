@@ -245,7 +245,7 @@ export const liveHome = Effect.fnUntraced(
 export const liveServing = Effect.fnUntraced(
   function*(to: Line, serving: Side, home: Side, recordings: ReadonlyArray<FileIdentity>) {
     const context = yield* Layer.build(
-      Back.layer({ rate: Effect.succeed(0) }).pipe(
+      Back.layer({ rate: Effect.succeed(0), keptMs: 0 }).pipe(
         Layer.provideMerge(peersOf(to, serving, home)),
         Layer.provideMerge(ground(serving, recordings)),
       ),

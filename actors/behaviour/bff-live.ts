@@ -11,6 +11,7 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { FederatedChannels } from "#actors/protocol/bff-federation.ts"
 import { FederatedLives, type LiveRelayRequest } from "#actors/protocol/bff-live.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
+import { Ownership } from "#cluster/ownership.ts"
 import { FederatedSessionId } from "#schema/bff-federation.ts"
 import { PeerLive } from "#schema/bff-live.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
@@ -67,7 +68,7 @@ const absent =
 export const layer = Layer.effect(
   FederatedLives,
   Effect.gen(function*() {
-    const [channels, peers, tokens] = yield* Effect.all([FederatedChannels, Peers, AccessTokens])
+    const [channels, { slot }, peers, tokens] = yield* Effect.all([FederatedChannels, Ownership, Peers, AccessTokens])
     const sessions = new Map<FederatedSessionId, Session>()
 
     const sweep = (nowMs: EpochMs) => {
@@ -109,7 +110,7 @@ export const layer = Layer.effect(
         }, PeerLive).pipe(Effect.catchTag("NodeNotFound", strange))
         const askedAt = yield* Clock.currentTimeMillis
         sweep(askedAt)
-        const sessionId = FederatedSessionId.make(randomBytes(24).toString("base64url"))
+        const sessionId = FederatedSessionId.make(`${slot}.${randomBytes(24).toString("base64url")}`)
         sessions.set(sessionId, { nodeId, channelId: id, there, who, askedAt })
         const base = `/federation/api/v1/federation-live/hls/${sessionId}`
         return { sessionId, nodeId, uri: `${base}/master.m3u8`, snapshotUri: `${base}/snapshot.jpg` }

@@ -10,10 +10,10 @@ import { type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/fed
 import { Ownership } from "#cluster/ownership.ts"
 import { cutTo, type Piece, type Run, segmentsOf } from "#cluster/recordback-manifest.ts"
 import { type IndexEntry, Storage } from "#media/storage.ts"
-import { allTime, type Interval } from "#schema/common.ts"
+import { allTime, type EpochMs, type Interval } from "#schema/common.ts"
 import { fragmentsOfFile } from "#schema/federation-recordback.ts"
 import type { SegmentFile } from "#schema/record.ts"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 
 type File = Pick<SegmentFile, "id" | "folder" | "recordingId" | "channelId" | "epoch" | "sequence">
 
@@ -41,8 +41,15 @@ const rowOf = (file: File, index: ReadonlyArray<IndexEntry>, { from, to }: Run, 
 
 const piecesOf = (index: ReadonlyArray<IndexEntry>): ReadonlyArray<Piece> => index
 
-export const makePlanner = Effect.gen(function*() {
+/** `keptMs`: so long a file stays after the last of it came home, for players that were told of it before. */
+export const makePlanner = Effect.fnUntraced(function*(keptMs: number) {
   const [{ nodeId }, ledger, storage, store] = yield* Effect.all([Ownership, RecordLedger, Storage, RecordBackStore])
+  const scope = yield* Effect.scope
+  /** Since when a file is known to be home, by {@link placeOf}. */
+  const homeSince = new Map<string, EpochMs>()
+  const placeOf = (file: { readonly id: string; readonly folder: string }) => `${file.folder}/${file.id}`
+  /** Jobs that are looked at again. */
+  const again = new Set<string>()
 
   const filesOf = Effect.fnUntraced(function*({ firstEpoch, lastEpoch, slot }: JobRow) {
     const recordings = yield* ledger.recordingsOf(slot)
@@ -52,6 +59,39 @@ export const makePlanner = Effect.gen(function*() {
       )
     )
   })
+
+  /** Files of which everything is home leave this node, {@link keptMs} later; what is left by a restart is looked at then. */
+  const release = (jobId: string): Effect.Effect<void, Effect.Error<ReturnType<typeof store.finished>>> =>
+    Effect.gen(function*() {
+      const nowMs = yield* Clock.currentTimeMillis
+      let waits = false
+      for (const { fileId, folder, recordingId } of yield* store.finished(jobId)) {
+        const file = storage.files(recordingId, allTime).find((one) => one.id === fileId && one.folder === folder)
+        if (file === undefined) continue
+        const since = homeSince.get(placeOf(file)) ?? nowMs
+        if (nowMs - since < keptMs) {
+          homeSince.set(placeOf(file), since)
+          waits = true
+          continue
+        }
+        homeSince.delete(placeOf(file))
+        yield* storage.remove(file).pipe(
+          Effect.andThen(ledger.released([file])),
+          Effect.catchTag("StorageError", (error) =>
+            Effect.logWarning("A file that came home cannot be deleted here now", error)),
+        )
+      }
+      if (!waits || again.has(jobId)) return
+      again.add(jobId)
+      yield* Effect.sleep(keptMs).pipe(
+        Effect.andThen(Effect.suspend(() => {
+          again.delete(jobId)
+          return release(jobId)
+        })),
+        Effect.catchCause((cause) => Effect.logDebug("Footage that came home is deleted at a later look", cause)),
+        Effect.forkIn(scope),
+      )
+    })
 
   return {
     /** Plans what is not planned yet; how many files still grow. A file that cannot be read is left for the next time. */
@@ -81,17 +121,6 @@ export const makePlanner = Effect.gen(function*() {
       const runs = cutTo(piecesOf(index), { from: row.firstRow, to: row.endRow }, keep)
       yield* store.replace(jobId, row, runs.map((run) => rowOf(file, index, run, true)))
     }),
-    /** Files of which everything is home leave this node. */
-    release: Effect.fnUntraced(function*(jobId: string) {
-      for (const { fileId, folder, recordingId } of yield* store.finished(jobId)) {
-        const file = storage.files(recordingId, allTime).find((one) => one.id === fileId && one.folder === folder)
-        if (file === undefined) continue
-        yield* storage.remove(file).pipe(
-          Effect.andThen(ledger.released([file])),
-          Effect.catchTag("StorageError", (error) =>
-            Effect.logWarning("A file that came home cannot be deleted here now", error)),
-        )
-      }
-    }),
+    release,
   }
 })

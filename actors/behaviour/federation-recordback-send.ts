@@ -41,7 +41,7 @@ const clockAsks = 4
 /** Until the answer to a segment; its last one waits for the whole file to be stored. */
 const segmentTimeout = "10 minutes"
 
-type Planner = Effect.Success<typeof makePlanner>
+type Planner = Effect.Success<ReturnType<typeof makePlanner>>
 const encodeHead = Schema.encodeEffect(Schema.fromJsonString(SegmentHead))
 const encodeRequest = Schema.encodeEffect(SessionRequest)
 

@@ -6,7 +6,7 @@
  *    anew. What nobody waits for goes at once.
  * 2. Names and receipts of what came home are kept for {@link receiptMs}, as long as the serving node keeps its jobs. What is asked
  *    again afterwards is on the disk, and answered by it.
- * 3. The guardian's copy of a file goes when the last receipt of it is in; what could not be deleted then goes at a later look.
+ * 3. The guardian's copy of a file goes a little after the last receipt of it is in; what could not be deleted then goes at a later look.
  */
 import { RecordBackHomeStore } from "#actors/store/federation-recordback-home.ts"
 import { RecordBackStore } from "#actors/store/federation-recordback.ts"
@@ -49,7 +49,7 @@ export const upkeepAtHome = Effect.fnUntraced(function*(forget: (nowMs: number) 
 })
 
 /** Of the node that recorded. */
-export const upkeepOfJobs = Effect.fnUntraced(function*(planner: Effect.Success<typeof makePlanner>) {
+export const upkeepOfJobs = Effect.fnUntraced(function*(planner: Effect.Success<ReturnType<typeof makePlanner>>) {
   const [{ nodeId }, store] = yield* Effect.all([Ownership, RecordBackStore])
   yield* again(Effect.gen(function*() {
     yield* store.expire((yield* Clock.currentTimeMillis) - receiptMs)

@@ -73,6 +73,8 @@ const failed = (reason: string, refused: boolean): JobEvent => ({ _tag: "Failed"
 export interface RecordBackOptions {
   /** Bytes a second that leave this node for all jobs together; 0: as fast as it goes. */
   readonly rate: Effect.Effect<number>
+  /** So long footage stays after it came home: what a player was told of before is still there, ms. */
+  readonly keptMs: number
 }
 
 /**
@@ -93,7 +95,7 @@ const makeLimit = Effect.fnUntraced(function*(own: Effect.Effect<number>) {
 
 const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
   const [{ nodeId }, store] = yield* Effect.all([Ownership, RecordBackStore])
-  const planner = yield* makePlanner
+  const planner = yield* makePlanner(options.keptMs)
   const scope = yield* Effect.scope
   const changes = yield* PubSub.sliding<string>(changesKept)
   const told = yield* makeTold
