@@ -7,7 +7,7 @@
  *    both. An open gap begins at `mark`.
  * 2. A gap has exactly one cause. A condition that says more than the one before (see `supersedes`) ends the gap and opens the
  *    next one at the same instant.
- * 3. A hole shorter than `toleranceMs` is not a gap.
+ * 3. A hole shorter than `toleranceMs` is not a gap, unless it is the rest of one beside another: what is missing there goes on.
  * 4. The wall clock may be set back. Footage recorded under the wrong time stays and counts: `ahead` holds what was recorded
  *    after the moment it was set to. Gaps that lay in the future are taken back. An hour that happens twice is counted once.
  * 5. Memory is bounded: at most `maxGaps` closed gaps, the oldest are forgotten (they were journalled when they closed).
@@ -147,6 +147,7 @@ export const makeLedger = (
   let open: LedgerGap | null = from?.open ?? null
   let ahead: ReadonlyArray<Interval> = union(from?.ahead ?? [])
 
+  const known = (): ReadonlyArray<LedgerGap> => open === null ? [...gaps] : [...gaps, open]
   /** Moves `mark`, over what is recorded ahead of it too. */
   const advance = (to: EpochMs) => {
     if (to > mark) mark = to
@@ -170,13 +171,22 @@ export const makeLedger = (
     open = { id: options.newId(), recordingId: options.recordingId, startMs: mark, endMs: null, cause, detail }
     return { _tag: "GapOpened", gap: open }
   }
+  /** Another gap than `gap` ends or begins at its edge, so that not even a sliver there lies between footage. */
+  const adjoins = (gap: LedgerGap, edge: "start" | "end", spans: ReadonlyArray<Interval>): boolean => {
+    const at = edge === "start" ? gap.startMs : gap.endMs
+    const goesOn = (one: LedgerGap): boolean => edge === "start" ? one.endMs === at : one.startMs === at
+    const recorded = ({ end, start }: Interval): boolean =>
+      at !== null && (edge === "start" ? start < at && end >= at : start <= at && end > at)
+    return known().some((one) => one.id !== gap.id && goesOn(one)) && !spans.some(recorded)
+  }
   /** Ends the open gap; what is recorded ahead inside it cuts it into pieces. */
   const close = (at: EpochMs): Array<LedgerChange> => {
     if (open === null) return []
     const gap = open
     open = null
     const end = Math.max(at, gap.startMs)
-    const pieces = end - gap.startMs < options.toleranceMs ? [] : subtract({ start: gap.startMs, end }, ahead)
+    const sliver = end - gap.startMs < options.toleranceMs && !adjoins(gap, "start", [])
+    const pieces = sliver ? [] : subtract({ start: gap.startMs, end }, ahead)
     const [first, ...rest] = pieces
     const closed: LedgerGap = { ...gap, endMs: first?.end ?? gap.startMs }
     const changes: Array<LedgerChange> = []
@@ -212,8 +222,6 @@ export const makeLedger = (
     advance(until)
     return [...changes, start(gap.cause, gap.detail)]
   }
-  const known = (): ReadonlyArray<LedgerGap> => open === null ? [...gaps] : [...gaps, open]
-
   const self: Ledger = {
     cover: (spans) =>
       known().flatMap((gap) => {
@@ -222,7 +230,10 @@ export const makeLedger = (
         if (last === undefined) return []
         const until = gap.endMs ?? last.end
         const left = subtract({ start: gap.startMs, end: until }, within)
-          .filter(({ end, start }) => end - start >= options.toleranceMs)
+          .filter(({ end, start }) =>
+            end - start >= options.toleranceMs || (start === gap.startMs && adjoins(gap, "start", spans)) ||
+            (end === gap.endMs && adjoins(gap, "end", spans))
+          )
         return recut(gap, left.map((piece) => ({ ...piece, cause: gap.cause, detail: gap.detail })), until)
       }),
     explain: (told) =>

@@ -338,4 +338,41 @@ describe("a ledger that starts again", () => {
       expect(ledger.snapshot().open).toBe(null)
     }
   })
+
+  it("leaves no sliver beside another gap unexplained", () => {
+    let id = 0
+    const make = () => makeLedger({ recordingId, toleranceMs: 10, maxGaps: 100, newId: () => `g${id++}` })
+    const told = (ledger: Ledger) => ledger.snapshot().gaps.map(({ cause, endMs, startMs }) => [startMs, endMs, cause])
+    const twoCauses = () => {
+      const ledger = make()
+      ledger.expect(0, "starting", "")
+      ledger.resume(1_000, "starting", "")
+      ledger.extend(74_000)
+      ledger.missing("node_down", "", 74_000)
+      ledger.missing("camera_offline", "", 80_998)
+      return ledger
+    }
+    const begun = twoCauses()
+    begun.cover([{ start: 81_000, end: 90_000 }])
+    begun.resume(95_000, "packet_loss", "")
+    expect(told(begun)).toEqual([
+      [0, 1_000, "starting"],
+      [74_000, 80_998, "node_down"],
+      [80_998, 81_000, "camera_offline"],
+      [90_000, 95_000, "camera_offline"],
+    ])
+    const ended = twoCauses()
+    ended.resume(95_000, "packet_loss", "")
+    ended.cover([{ start: 75_000, end: 80_990 }])
+    ended.cover([{ start: 74_000, end: 75_000 }])
+    expect(told(ended).slice(1)).toEqual([[80_990, 80_998, "node_down"], [80_998, 95_000, "camera_offline"]])
+    const brief = twoCauses()
+    brief.resume(81_003, "packet_loss", "")
+    expect(told(brief).slice(1)).toEqual([[74_000, 80_998, "node_down"], [80_998, 81_003, "camera_offline"]])
+    const rounded = twoCauses()
+    rounded.resume(95_000, "packet_loss", "")
+    // Footage lies on both sides of what is left.
+    rounded.cover([{ start: 73_000, end: 80_990 }, { start: 80_994, end: 85_000 }, { start: 85_009, end: 95_000 }])
+    expect(told(rounded).slice(1)).toEqual([])
+  })
 })

@@ -16,6 +16,22 @@ const found: ReadonlyArray<readonly [seed: number, bug: string]> = [
     9447,
     "a home node on new hardware believed the first voter's old number for good, and refused the guardian that knew better",
   ],
+  [
+    5874,
+    "two milliseconds at the edge of a gap whose rest had come home were neither recorded nor in a gap",
+  ],
+  [
+    2595,
+    "what a guardian's footage left of a gap was judged without the rest of it: what its cause names had held there",
+  ],
+  [
+    3794,
+    "a guardian whose process had just come back was expected to take its turn before one that had counted all along",
+  ],
+  [
+    9860,
+    "a guardian that had heard of a takeover which died was expected to take its turn before one that had not",
+  ],
 ]
 
 const run = (seed: number): void => {

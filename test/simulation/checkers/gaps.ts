@@ -30,6 +30,26 @@ const history = () => {
 }
 type History = ReturnType<typeof history>
 
+/**
+ * The gap of which `gap` is a piece: footage that a guardian `brought` cut it, its pieces have its cause, and what that cause names
+ * may have held in another piece or under the footage. It ends where this node recorded itself.
+ */
+const wholeOf = (gap: ToldGap, told: ReadonlyArray<ToldGap>, brought: ReadonlyArray<Span>): Span => {
+  const alike = told.filter(({ cause }) => cause === gap.cause)
+  const parts = [...alike.map(({ end, start }): Span => [start, end]), ...brought]
+  let [start, end] = [gap.start, gap.end]
+  for (let grown = true; grown;) {
+    grown = false
+    for (const [from, to] of parts) {
+      if (from > end || to < start || (from >= start && to <= end)) continue
+      start = Math.min(start, from)
+      end = Math.max(end, to)
+      grown = true
+    }
+  }
+  return [start, end]
+}
+
 export const gaps = (plan: Plan): Checker => {
   const wrong: Array<string> = []
   const perNode = (): ReadonlyArray<History> => Array.from({ length: plan.nodes }, history)
@@ -46,22 +66,26 @@ export const gaps = (plan: Plan): Checker => {
   const wiped = new Map<number, number>()
   const key = (node: number, camera: number): string => `${node} ${camera}`
 
-  const isTrue = (node: number, camera: number, gap: ToldGap, begins: ReadonlyArray<number>): boolean => {
-    // A guardian's footage may have taken the middle out of a gap: it began where this node recorded last.
-    const own = (held.get(key(node, camera)) ?? []).findLast(([, to]) => to * 100 <= gap.start)
-    const from = (own === undefined ? 0 : own[1] * 100) - slackMs
+  const isTrue = (node: number, camera: number, gap: ToldGap, told: ReadonlyArray<ToldGap>): boolean => {
+    const recorded = held.get(key(node, camera)) ?? []
+    const came = (brought.get(key(node, camera)) ?? []).flatMap((span) => missing(recorded, span))
+    const [start, end] = wholeOf(gap, told, came.map(([first, last]): Span => [first * 100, last * 100]))
+    // What is left of a gap began where this node recorded last.
+    const own = recorded.findLast(([, to]) => to * 100 <= gap.start)
+    const from = Math.min(start, own === undefined ? 0 : own[1] * 100) - slackMs
     switch (gap.cause) {
       case "node_down":
         // Who stands still and is killed then was not running either.
-        return down[node]!.within(from, gap.end) || frozen[node]!.within(from, gap.end)
+        return down[node]!.within(from, end) || frozen[node]!.within(from, end)
       case "disk_full":
-        return full[node]!.within(from, gap.end)
+        return full[node]!.within(from, end)
       case "camera_offline":
-        return plan.sessionsShort || ways[node]![camera]!.within(from, gap.end) || frozen[node]!.within(from, gap.end)
+        return plan.sessionsShort || ways[node]![camera]!.within(from, end) || frozen[node]!.within(from, end)
       case "starting":
-        return begins.some((at) => at === gap.start) &&
-          (gap.end - gap.start <= startingMs || down[node]!.within(gap.start, gap.end) ||
-            frozen[node]!.within(gap.start, gap.end))
+        return (due.get(key(node, camera)) ?? []).some(({ from: at }) =>
+          at >= start && at <= gap.start &&
+          (end - at <= startingMs || down[node]!.within(at, end) || frozen[node]!.within(at, end))
+        )
       default:
         return false
     }
@@ -146,7 +170,7 @@ export const gaps = (plan: Plan): Checker => {
           compare(who, [from, Math.min(to, at)], told, held.get(key(node, camera)) ?? [], excused)
         }
         for (const gap of told) {
-          if (isTrue(node, camera, gap, times.map(({ from }) => from))) continue
+          if (isTrue(node, camera, gap, told)) continue
           wrong.push(`gaps: ${who} says ${gap.cause} from ${gap.start} to ${gap.end}`)
         }
       }
@@ -163,7 +187,7 @@ export const gaps = (plan: Plan): Checker => {
             one.node === home && one.camera === camera &&
             one.gaps.some((of) => of.cause === gap.cause && of.start <= gap.start && of.end >= gap.end)
           )
-          if (!whole && !isTrue(home, camera, gap, (due.get(key(home, camera)) ?? []).map((one) => one.from))) {
+          if (!whole && !isTrue(home, camera, gap, told)) {
             wrong.push(`gaps: ${who} says ${gap.cause} from ${gap.start} to ${gap.end}`)
           }
         }

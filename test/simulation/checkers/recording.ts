@@ -4,7 +4,12 @@
  * A takeover is owed after `patience` in which nothing changed for this home node: it was down or stood still, one guardian at least
  * was up with its database and the home node's configuration. A home node serves again by itself, so nothing is owed then. Where
  * nothing else was wrong either, it is owed `promptly`, guardians take their turn by rank, and only one of them serves.
+ *
+ * A guardian counts silence from the last sign of the home node, of another guardian on its way to serve, and of itself after it stood
+ * still or was away; the clocks of before say nothing (`cluster/protection.ts`, invariant 4). One guardian may have seen such a sign,
+ * one not. So who stands before has its turn its own wait after the last of them, and a rank's wait to let the next ones see it.
  */
+import { defaultSettings } from "#schema/federation-protection.ts"
 import { type Checker, deaf, type Plan } from "../facts.ts"
 import { addSpan, missing, type Span } from "../spans.ts"
 
@@ -18,6 +23,8 @@ const promptly = 8_000
 const turn = 5_000
 /** As long must things have been in order before. */
 const calm = 15_000
+/** Until the database of a guardian that decided to serve has it, at most. */
+const takingMs = 1_200
 
 export const recording = (plan: Plan): Checker => {
   const wrong: Array<string> = []
@@ -31,6 +38,9 @@ export const recording = (plan: Plan): Checker => {
   const changed = new Map<number, number>()
   const disturbed = { count: 0, atMs: 0 }
   const databaseAt = Array.from({ length: plan.nodes }, () => -Infinity)
+  /** When a process last came, or went on; and when it last went, or stood still. */
+  const cameAt = Array.from({ length: plan.nodes }, () => -Infinity)
+  const leftAt = Array.from({ length: plan.nodes }, () => -Infinity)
   const serves = (node: number, home: number): boolean => up[node] === "up" && serving.has(`${node} ${home}`)
   const isFit = (node: number, home: number): boolean =>
     up[node] === "up" && database[node] === true && ready.has(`${node} ${home}`)
@@ -70,10 +80,18 @@ export const recording = (plan: Plan): Checker => {
       changed.set(home, at)
     }
   }
+  /** From when on `node` is late, if nobody serves. */
+  const turnEnds = (node: number, home: number): number => {
+    const guardians = plan.guardians[home]!
+    const others = guardians.filter((one) => one !== node).map((one) => leftAt[one]!)
+    const sign = Math.max(cameAt[home]!, cameAt[node]!, ...others)
+    const { deadMs, rankWaitMs } = defaultSettings
+    return sign + deadMs + (guardians.indexOf(node) + 1) * rankWaitMs + takingMs
+  }
   /** Whose turn was it? */
   const judgeTurn = (at: number, node: number, home: number): void => {
     const before = plan.guardians[home]!.slice(0, plan.guardians[home]!.indexOf(node))
-    const better = before.find((one) => isFit(one, home) && !serving.has(`${one} ${home}`))
+    const better = before.find((one) => isFit(one, home) && !serving.has(`${one} ${home}`) && at >= turnEnds(one, home))
     if (better === undefined || up[home] === "up" || !isCalm(home)) return
     wrong.push(`recording: at ${at} node ${node} takes node ${home}, though ${better} stands before it and can`)
   }
@@ -82,6 +100,8 @@ export const recording = (plan: Plan): Checker => {
     process: (at, node, state) => {
       change(at, node)
       up[node] = state
+      if (state === "up") cameAt[node] = at
+      else leftAt[node] = at
     },
     database: (at, node, state) => {
       change(at, node)
