@@ -42,6 +42,8 @@ export interface Facts {
   /** A fault of the network began or ended, or another that makes a takeover late or doubled; or a person acted. */
   readonly disturbed: (at: number, by: 1 | -1) => void
   readonly database: (at: number, node: number, up: boolean) => void
+  /** The guardian decided to serve the home's slot, and tells so whoever asks. */
+  readonly takes: (at: number, node: number, home: number) => void
   /** The guardian serves the home's slot, on its disk. */
   readonly serves: (at: number, node: number, home: number, epoch: number | null) => void
   /** The guardian holds the configuration of the home node and may use it. */
@@ -91,6 +93,7 @@ export const deaf: Facts = {
   expected: nothing,
   disturbed: nothing,
   database: nothing,
+  takes: nothing,
   serves: nothing,
   ready: nothing,
   recorded: nothing,
@@ -109,6 +112,7 @@ export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
   expected: (...fact) => checkers.forEach((one) => one.expected(...fact)),
   disturbed: (...fact) => checkers.forEach((one) => one.disturbed(...fact)),
   database: (...fact) => checkers.forEach((one) => one.database(...fact)),
+  takes: (...fact) => checkers.forEach((one) => one.takes(...fact)),
   serves: (...fact) => checkers.forEach((one) => one.serves(...fact)),
   ready: (...fact) => checkers.forEach((one) => one.ready(...fact)),
   recorded: (...fact) => checkers.forEach((one) => one.recorded(...fact)),

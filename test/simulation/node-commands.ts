@@ -42,6 +42,7 @@ export const makeCommands = (inside: Inside, withLease: (home: number, event: Le
         )
         break
       case "takeSlot":
+        facts.takes(line.now(), self, home)
         later(world, machine, chance.int(50, 1_200), () => {
           if (machine.databaseFaults > 0) return tell(home, { type: "slotFailed", reason: "database", inForce: 0 })
           const owned = inside.disk().owned.get(home)

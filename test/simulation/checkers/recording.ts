@@ -41,6 +41,7 @@ export const recording = (plan: Plan): Checker => {
   /** When a process last came, or went on; and when it last went, or stood still. */
   const cameAt = Array.from({ length: plan.nodes }, () => -Infinity)
   const leftAt = Array.from({ length: plan.nodes }, () => -Infinity)
+  const tookAt = new Map<string, number>()
   const serves = (node: number, home: number): boolean => up[node] === "up" && serving.has(`${node} ${home}`)
   const isFit = (node: number, home: number): boolean =>
     up[node] === "up" && database[node] === true && ready.has(`${node} ${home}`)
@@ -83,7 +84,8 @@ export const recording = (plan: Plan): Checker => {
   /** From when on `node` is late, if nobody serves. */
   const turnEnds = (node: number, home: number): number => {
     const guardians = plan.guardians[home]!
-    const others = guardians.filter((one) => one !== node).map((one) => leftAt[one]!)
+    const wasOnItsWay = (one: number): boolean => (tookAt.get(`${one} ${home}`) ?? -Infinity) >= leftAt[home]!
+    const others = guardians.filter((one) => one !== node && wasOnItsWay(one)).map((one) => leftAt[one]!)
     const sign = Math.max(cameAt[home]!, cameAt[node]!, ...others)
     const { deadMs, rankWaitMs } = defaultSettings
     return sign + deadMs + (guardians.indexOf(node) + 1) * rankWaitMs + takingMs
@@ -114,6 +116,7 @@ export const recording = (plan: Plan): Checker => {
       if (state) ready.add(`${node} ${home}`)
       else ready.delete(`${node} ${home}`)
     },
+    takes: (at, node, home) => void tookAt.set(`${node} ${home}`, at),
     serves: (at, node, home, epoch) => {
       judgeOne(at, home)
       if (epoch !== null && !serving.has(`${node} ${home}`)) judgeTurn(at, node, home)
