@@ -57,10 +57,18 @@ export const conclude = async (
       .filter(({ cause }) => cause !== "operator_paused")
       .map(({ cause, end, start }) => ({ startMs: Date.parse(start), endMs: Date.parse(end), cause }))
     // The API begins with the making of the recording, the ledger with its first attempt.
-    const own = rows.gaps.filter((gap) => gap.recordingId === recordingId && gap.cause !== "operator_paused")
+    const own: Array<LedgerSpan> = rows.gaps.filter((gap) =>
+      gap.recordingId === recordingId && gap.cause !== "operator_paused"
+    )
       .map((gap, i) =>
         i === 0 && gap.cause === "starting" ? { ...gap, startMs: Math.min(gap.startMs, createdMs) } : gap
       )
+    // A stream that was there already is recorded as soon as the ledger expects it: only the API tells of the moment before.
+    const [leading] = gaps
+    if (leading?.cause === "starting" && own[0]?.cause !== "starting") {
+      const began = disk.frames(recordingId).reduce((least, { wallMs }) => Math.min(least, wallMs), Infinity)
+      if (Math.abs((leading.endMs ?? 0) - began) <= 1) own.unshift({ ...leading, startMs: createdMs })
+    }
     const told = (list: ReadonlyArray<LedgerSpan>) =>
       joined(list).map((gap) => `${gap.startMs} ${gap.endMs} ${gap.cause}`).join("\n")
     report.check(
