@@ -2,7 +2,7 @@
  * How the list of voters about a home node follows who should vote: a pure function of the home node, which alone changes the list.
  *
  * Invariants
- * 1. It changes by one node at a time, and again only once a majority of the new list has granted the lease under it (`confirmed`): any two
+ * 1. It changes by one node at a time, and again only once a majority of the new list has granted the lease under it (`confirmed`), so two
  *    lists that may be in use share a voter of each majority.
  * 2. A change that was never confirmed may be taken back: the list before it is the one in force.
  */

@@ -7,7 +7,7 @@
  * Anybody can follow the hashes of an export; only the node that wrote an entry can tell that nobody else did.
  *
  * Invariants
- * 1. What is hashed is decided by the row alone: any change of any column of an entry changes the hash that it should have.
+ * 1. What is hashed is decided by the row alone: whichever column of an entry is changed, the hash that it should have changes.
  * 2. A fact that was settled has texts that PostgreSQL and canonical JSON both take, within {@link auditLimits}.
  */
 import type { NodeIdentity } from "#cluster/identity.ts"

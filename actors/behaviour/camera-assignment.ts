@@ -4,7 +4,7 @@
  * Invariants
  * 1. Every stream of a camera gets an assignment, whether it is recorded or not: that is how its
  *    state is known. What is switched off is assigned as such.
- * 2. Credentials of a stream, where it has any, stand for those of its camera, as a whole.
+ * 2. Credentials of a stream, where there are some, stand for those of its camera, as a whole.
  * 3. A password that cannot be opened is left out; the camera then refuses, and its state tells.
  */
 import type { CaptureRow } from "#actors/store/camera-rows.ts"

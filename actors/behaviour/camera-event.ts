@@ -165,7 +165,7 @@ const makeListening = Effect.fnUntraced(function*(known: Told) {
   const heard = (id: CameraId, listened: Listened) => (notices: ReadonlyArray<DeviceNotice>, leftOut: number) =>
     Effect.gen(function*() {
       connection.see(id, "connected", "", yield* Clock.currentTimeMillis)
-      listened.notices.skip(leftOut)
+      listened.notices.leaveOut(leftOut)
       for (const notice of notices) {
         listened.notices.see(notice, channelOf(listened, notice) ?? "")
         // What was so before comes together; what happens now may be over with the next.

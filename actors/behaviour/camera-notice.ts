@@ -108,7 +108,7 @@ export class CameraNotices {
   }
 
   /** Counts what the camera told beyond what it may. */
-  skip(count: number): void {
+  leaveOut(count: number): void {
     this.missed += count
   }
 

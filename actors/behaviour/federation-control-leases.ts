@@ -80,7 +80,7 @@ export const makeLeases = Effect.fnUntraced(function*(votes: Votes) {
       case "obtained":
         return Effect.logInfo("This node has control of cameras", { homeNodeId: home, epoch: command.epoch })
       case "lost":
-        return Effect.logWarning("This node has no control of cameras any more", { homeNodeId: home })
+        return Effect.logWarning("This node no longer controls cameras", { homeNodeId: home })
     }
   }
   const feed = (home: NodeId, event: LeaseEvent): Effect.Effect<void> =>

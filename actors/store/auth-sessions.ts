@@ -29,7 +29,7 @@ export type Opening =
 export interface SessionRules {
   readonly idleSeconds: number
   readonly maxSeconds: number
-  /** 0: any number. */
+  /** 0: no limit. */
   readonly perUser: number
   /** `refuse`: but one that was not seen for `awaySeconds` makes room, or a closed browser would keep its user out for days. */
   readonly beyond: "refuse" | "endOldest"

@@ -4,7 +4,7 @@
  * Invariants
  * 1. They are written in one transaction under the epoch of their slot, and the same cameras written again change nothing but what differs.
  * 2. A camera that is there in another slot is left alone: it belongs to somebody else.
- * 3. What is not among the cameras any more is switched off, not deleted: footage may hang on it.
+ * 3. What is no longer among the cameras is switched off, not deleted: footage may hang on it.
  */
 import type { NewCamera, NewChannel, NewStream } from "#schema/camera-change.ts"
 import type { CameraId, ChannelId, EpochMs } from "#schema/common.ts"

@@ -1,4 +1,4 @@
-/** The nodes of `npm run demo -- --nodes 3`, killed and brought back from the dashboard. No other node has any. */
+/** The nodes of `npm run demo -- --nodes 3`, killed and brought back from the dashboard. Elsewhere there are none. */
 import { NodeId } from "#schema/common.ts"
 import { DemoNode, DemoNodeNotFound, DemoNodeState } from "#schema/federation-demo.ts"
 import { Schema } from "effect"

@@ -1,7 +1,7 @@
 /**
  * The replay service: sessions, and the HLS that players read through them. Clips are not here yet.
  *
- * Media paths hold the session id, which is their credential: any player can open them, without a token. They answer HEAD as
+ * Media paths hold the session id, which is their credential, so every player can open them, without a token. They answer HEAD as
  * well as GET, conditional requests (`If-None-Match`) with 304, and byte ranges of media with 206 or 416.
  */
 import { RecordingToken, ReplaySessionId } from "#schema/common.ts"

@@ -36,7 +36,7 @@ interface PartOf {
   readonly part: Part
   readonly name: string
   readonly needs: Permission
-  /** The capability without which there is nothing to show; null: any camera with a protocol of its own. */
+  /** The capability without which there is nothing to show; null: every camera with a protocol of its own has it. */
   readonly by: Capability["name"] | null
 }
 

@@ -195,7 +195,7 @@ export const NodesPage = () => {
           }}
         >
           <p>
-            Neither node reaches the other's cameras any more, and neither guards the other. What is open ends at once.
+            Neither node can reach the other's cameras or guard the other from then on. What is open ends at once.
             To undo this the nodes are paired again.
           </p>
         </Confirm>

@@ -97,7 +97,7 @@ const Sessions = (editing: Editing) => (
       label="Sessions of one user at a time"
       min={0}
       max={1000}
-      hint="0: any number."
+      hint="0: no limit."
     />
     <Field label="One more sign-in than that">
       <select
