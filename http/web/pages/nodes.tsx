@@ -195,8 +195,8 @@ export const NodesPage = () => {
           }}
         >
           <p>
-            Neither node can reach the other's cameras or guard the other from then on. What is open ends at once.
-            To undo this the nodes are paired again.
+            Neither node can reach the other's cameras or guard the other from then on. What is open ends at once. To
+            undo this the nodes are paired again.
           </p>
         </Confirm>
       )}
