@@ -25,6 +25,7 @@ import type { NodeId } from "#schema/common.ts"
 import { LeaseAnswer, LeaseReleased, mostVoters } from "#schema/federation-control.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Duration, Effect, Schedule, Stream } from "effect"
+import { chore } from "./chore.ts"
 import type { Votes } from "./federation-control-votes.ts"
 import { monotonicMs } from "./federation-failover-heartbeat.ts"
 
@@ -141,14 +142,14 @@ export const makeLeases = Effect.fnUntraced(function*(votes: Votes) {
       yield* feed(self, { type: "roll", roll: next })
     } else if (!sameVoters(confirmed, before)) yield* votes.setRoll(roll, confirmed)
   })
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(follow), Schedule.spaced(rollEvery)))
+  yield* Effect.forkScoped(Effect.repeat(chore("Following the voters", follow), Schedule.spaced(rollEvery)))
 
   const tick = Effect.suspend(() =>
     Effect.forEach([...holders.keys()], (home) => Effect.andThen(holderOf(home), feed(home, { type: "tick" })), {
       discard: true,
     })
   )
-  yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(tickEvery)))
+  yield* Effect.forkScoped(Effect.repeat(chore("Keeping leases of control", tick), Schedule.spaced(tickEvery)))
 
   return {
     want,

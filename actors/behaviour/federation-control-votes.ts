@@ -33,7 +33,9 @@ export const makeVotes = Effect.gen(function*() {
   const add = Effect.fnUntraced(
     function*(home: NodeId, promise: Promised | null, roll: Roll, confirmed: Known["confirmed"]) {
       const one = yield* Semaphore.make(1)
-      const entry = { one, voter: voter(self, home, promise, defaultLease, yield* monotonicMs), roll, confirmed }
+      const made = { one, voter: voter(self, home, promise, defaultLease, yield* monotonicMs), roll, confirmed }
+      // Two that ask at once get the same: a vote is given once.
+      const entry = known.get(home) ?? made
       known.set(home, entry)
       return entry
     },

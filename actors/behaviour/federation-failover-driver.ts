@@ -15,6 +15,7 @@ import type { NodeId } from "#schema/common.ts"
 import type { FailoverSettings, ProtectionId } from "#schema/federation-failover.ts"
 import { defaultSettings, RerouteStatus } from "#schema/federation-protection.ts"
 import { Clock, Effect, FiberMap, Schedule, Schema, Scope, Stream } from "effect"
+import { chore } from "./chore.ts"
 import { account, totalOf } from "./federation-failover-capacity.ts"
 import { type HeardNode, monotonicMs } from "./federation-failover-heartbeat.ts"
 import type { makeLoad } from "./federation-failover-load.ts"
@@ -158,8 +159,8 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         yield* ward.tell({ type: "tick", windowOpen: windowOpen(all, yield* Clock.currentTimeMillis) })
         yield* shadows.follow(ward)
         yield* tellLease(ward)
-        if (isLeft(ward.state())) yield* Effect.forkDetach(Effect.ignore(leave(ward)))
-      }).pipe(Effect.catchCause((cause) => Effect.logDebug("A protection waits for the database", cause)))
+        if (isLeft(ward.state())) yield* Effect.forkDetach(chore("Leaving a protection", leave(ward)))
+      })
 
     /** Makes the fiber of a protection. */
     const drive = Effect.fnUntraced(function*(row: ProtectionRow, state: Protection) {
@@ -170,7 +171,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         row.id,
         Effect.gen(function*() {
           yield* ward.outcome({ type: "restarted" })
-          yield* Effect.forkChild(takeover.resume(ward).pipe(Effect.ignore))
+          yield* Effect.forkChild(chore("Measuring a takeover", takeover.resume(ward)))
           yield* Effect.forkChild(Effect.forever(Effect.flatMap(settings.get, ({ settings: { snapshotMinutes } }) =>
             Effect.andThen(
               Effect.sleep(`${snapshotMinutes} minutes`),
@@ -179,7 +180,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
           yield* Stream.runForEach(settings.changes, ({ settings: all }) =>
             ward.outcome({ type: "settings", settings: patienceOf(all), automatic: row.automatic, rank: row.rank }))
             .pipe(Effect.forkChild)
-          yield* Effect.repeat(tick(ward), Schedule.spaced(tickEvery))
+          yield* Effect.repeat(chore("A protection", tick(ward)), Schedule.spaced(tickEvery))
         }),
       )
       return ward
@@ -200,7 +201,11 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
       })
 
     for (const row of yield* store.protections(nodeId)) {
-      const state = yield* decodeState(row.state).pipe(Effect.catch(() => anew(row, false)))
+      const state = yield* decodeState(row.state).pipe(
+        Effect.catch((error) =>
+          Effect.andThen(Effect.logError("A protection cannot be read; it begins anew", error), anew(row, false))
+        ),
+      )
       yield* drive(row, state)
     }
 
@@ -213,22 +218,22 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         const owned = (yield* ownership.epochOf(slot)) === service.epoch
         if (owned && service.lease === "wanted") yield* ward.outcome({ type: "leaseObtained", epoch: service.epoch })
         if (!owned && service.lease === "held") yield* ward.outcome({ type: "leaseLost" })
-      }).pipe(Effect.ignore)
-    yield* Stream.runForEach(ownership.changes, () => Effect.forEach([...wards.values()], follow, { discard: true }))
-      .pipe(Effect.forkScoped)
+      })
+    const followAll = Effect.suspend(() => Effect.forEach([...wards.values()], follow, { discard: true }))
+    const following = chore("Following the owners of slots", followAll)
+    yield* Effect.forkScoped(Stream.runForEach(ownership.changes, () => following))
 
     const ofHome = (homeNodeId: NodeId) => [...wards.values()].find((ward) => ward.row().homeNodeId === homeNodeId)
-    yield* Stream.runForEach(heard, ({ heardMs, heartbeat, nodeId: homeNodeId }) => {
+    const hear = Effect.fnUntraced(function*({ heardMs, heartbeat, nodeId: homeNodeId }: HeardNode) {
       const ward = ofHome(homeNodeId)
-      if (ward === undefined) return Effect.void
+      if (ward === undefined) return
       const { bootId, bundleDigest, epoch, guardianGranted, servingNodeId } = heartbeat
       ward.heard(heardMs)
-      return Effect.gen(function*() {
-        const granted = guardianGranted ?? ward.state().granted
-        if (granted !== ward.state().granted) yield* ward.tell({ type: granted ? "granted" : "revoked" })
-        yield* ward.tell({ type: "heartbeat", bootId, bundleDigest, epoch, servingNodeId })
-      }).pipe(Effect.ignore)
-    }).pipe(Effect.forkScoped)
+      const granted = guardianGranted ?? ward.state().granted
+      if (granted !== ward.state().granted) yield* ward.tell({ type: granted ? "granted" : "revoked" })
+      yield* ward.tell({ type: "heartbeat", bootId, bundleDigest, epoch, servingNodeId })
+    })
+    yield* Effect.forkScoped(Stream.runForEach(heard, (sign) => chore("Taking a heartbeat", hear(sign))))
 
     /** What would not fit if everybody failed at once. */
     const shorts = Effect.gen(function*() {
@@ -248,7 +253,11 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
       Effect.forEach([...wards.values()], (ward) => {
         const short = all.get(ward.row().id) ?? []
         return short.join() === ward.state().short.join() ? Effect.void : ward.tell({ type: "capacity", short })
-      }, { discard: true })).pipe(Effect.ignore, Effect.repeat(Schedule.spaced(accountEvery)), Effect.forkScoped)
+      }, { discard: true })).pipe(
+        (work) => chore("Accounting of protections", work),
+        Effect.repeat(Schedule.spaced(accountEvery)),
+        Effect.forkScoped,
+      )
 
     return { wards, drive, anew, ofHome, shorts }
   })

@@ -5,6 +5,7 @@ import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import type { CapacityNeed } from "#schema/federation.ts"
 import { Effect, Schedule, SubscriptionRef } from "effect"
+import { chore } from "./chore.ts"
 import { nothingNeeded } from "./federation-failover-capacity.ts"
 
 const lookEvery = "5 seconds"
@@ -35,8 +36,8 @@ export const makeLoad = Effect.gen(function*() {
     }
   })
   const known = yield* SubscriptionRef.make<Load>({ used: nothingNeeded, diskFreeBytes: 0 })
-  const again = Effect.flatMap(look, (load) => SubscriptionRef.set(known, load))
-  yield* Effect.ignore(again)
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(again), Schedule.spaced(lookEvery)))
+  const again = chore("Looking at this node's load", Effect.flatMap(look, (load) => SubscriptionRef.set(known, load)))
+  yield* again
+  yield* Effect.forkScoped(Effect.repeat(again, Schedule.spaced(lookEvery)))
   return SubscriptionRef.get(known)
 })

@@ -30,6 +30,7 @@ import { RerouteStatus, type Turn } from "#schema/federation-protection.ts"
 import { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect, Schedule, Schema, Semaphore } from "effect"
+import { chore } from "./chore.ts"
 import { monotonicMs } from "./federation-failover-heartbeat.ts"
 
 /** Between two questions to the guardians who serves. */
@@ -65,7 +66,9 @@ export const makeReturn = Effect.gen(function*() {
   const kept = yield* store.homecoming(nodeId)
   const taken = yield* taker
   const fresh = homecoming(nodeId, taken === undefined ? yield* epochNow : taken.epoch - 1, yield* monotonicMs)
-  const known = kept === null ? fresh : yield* decodeKept(kept).pipe(Effect.catch(() => Effect.succeed(fresh)))
+  const unreadable = (error: unknown) =>
+    Effect.as(Effect.logError("What is known of coming home cannot be read; it begins anew", error), fresh)
+  const known = kept === null ? fresh : yield* decodeKept(kept).pipe(Effect.catch(unreadable))
   let state: Homecoming = taken === undefined ? { ...known, epoch: fresh.epoch } : known
 
   const raise = Effect.fnUntraced(function*(epoch: number) {
@@ -120,7 +123,7 @@ export const makeReturn = Effect.gen(function*() {
     for (const status of answers) yield* tell({ type: "answered", status })
     for (const { changes = 0, nodeId: guardian, phase } of answers) {
       // It serves no more: before this node controls again, but not for long.
-      if (changes > 0 && phase === "none") yield* Effect.ignore(Effect.timeout(takeChanges(guardian), changesLimit))
+      if (changes > 0 && phase === "none") yield* Effect.exit(Effect.timeout(takeChanges(guardian), changesLimit))
     }
     const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
     const last = state.turns.at(-1)
@@ -133,14 +136,10 @@ export const makeReturn = Effect.gen(function*() {
         null,
     )
   })
-  yield* Effect.ignore(tell({ type: "started" }))
+  yield* chore("Beginning to come home", tell({ type: "started" }))
   // Whom nobody may guard nobody keeps waiting.
   if ((yield* peers.list()).every((peer) => !peer.guardianGranted)) yield* controls.tellServedBy(null)
-  yield* askGuardians.pipe(
-    Effect.catchCause((cause) => Effect.logDebug("The guardians could not be asked", cause)),
-    Effect.repeat(Schedule.spaced(askEvery)),
-    Effect.forkScoped,
-  )
+  yield* Effect.forkScoped(Effect.repeat(chore("Asking the guardians", askGuardians), Schedule.spaced(askEvery)))
   const tick = Effect.gen(function*() {
     const other = yield* taker
     if (other !== undefined && !state.turns.some(({ epoch }) => epoch === other.epoch)) {
@@ -155,7 +154,7 @@ export const makeReturn = Effect.gen(function*() {
     }
     yield* tell({ type: "tick" })
   })
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(tick), Schedule.spaced(tickEvery)))
+  yield* Effect.forkScoped(Effect.repeat(chore("Coming home", tick), Schedule.spaced(tickEvery)))
 
   const untilRecorded = (epoch: number) =>
     recordBundles.stored(slot, epoch).pipe(

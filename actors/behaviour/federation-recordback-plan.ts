@@ -67,7 +67,10 @@ export const makePlanner = Effect.fnUntraced(function*(keptMs: number) {
       let waits = false
       for (const { fileId, folder, recordingId } of yield* store.finished(jobId)) {
         const file = storage.files(recordingId, allTime).find((one) => one.id === fileId && one.folder === folder)
-        if (file === undefined) continue
+        if (file === undefined) {
+          homeSince.delete(placeOf({ id: fileId, folder }))
+          continue
+        }
         const since = homeSince.get(placeOf(file)) ?? nowMs
         if (nowMs - since < keptMs) {
           homeSince.set(placeOf(file), since)

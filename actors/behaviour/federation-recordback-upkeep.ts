@@ -13,6 +13,7 @@ import { RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { Storage } from "#media/storage.ts"
 import { Clock, Duration, Effect, Schedule } from "effect"
+import { chore } from "./chore.ts"
 import type { makePlanner } from "./federation-recordback-plan.ts"
 
 const lookEvery = Duration.hours(1)
@@ -20,39 +21,34 @@ const dayMs = 86_400_000
 const partMs = 7 * dayMs
 const receiptMs = 90 * dayMs
 
-/** While the database is away it is left for the next look. */
-const again = <E, R>(look: Effect.Effect<void, E, R>) =>
-  look.pipe(
-    Effect.catchCause((cause) => Effect.logDebug("The upkeep of record-back waits", cause)),
-    Effect.repeat(Schedule.spaced(lookEvery)),
-    Effect.forkScoped,
-    Effect.asVoid,
-  )
-
 /** Of the home node; `forget`: sessions that ended. The first look is over when it returns. */
 export const upkeepAtHome = Effect.fnUntraced(function*(forget: (nowMs: number) => void) {
   const [storage, store] = yield* Effect.all([Storage, RecordBackHomeStore])
-  const look = Effect.gen(function*() {
-    const nowMs = yield* Clock.currentTimeMillis
-    forget(nowMs)
-    yield* store.expire(nowMs - partMs, nowMs - receiptMs)
-    const parts = yield* storage.quarantine.ids
-    const awaited = yield* store.awaited(parts)
-    yield* Effect.forEach(
-      parts.filter((id) => !awaited.has(id)),
-      (id) => Effect.ignore(storage.quarantine.discard(id)),
-      { discard: true },
-    )
-  })
-  yield* Effect.ignore(look)
-  yield* again(Effect.andThen(Effect.sleep(lookEvery), look))
+  const look = chore(
+    "Upkeep of what comes home",
+    Effect.gen(function*() {
+      const nowMs = yield* Clock.currentTimeMillis
+      forget(nowMs)
+      yield* store.expire(nowMs - partMs, nowMs - receiptMs)
+      const parts = yield* storage.quarantine.ids
+      const awaited = yield* store.awaited(parts)
+      yield* Effect.forEach(
+        parts.filter((id) => !awaited.has(id)),
+        (id) => Effect.ignore(storage.quarantine.discard(id)),
+        { discard: true },
+      )
+    }),
+  )
+  yield* look
+  yield* Effect.forkScoped(Effect.repeat(Effect.andThen(Effect.sleep(lookEvery), look), Schedule.forever))
 })
 
 /** Of the node that recorded. */
 export const upkeepOfJobs = Effect.fnUntraced(function*(planner: Effect.Success<ReturnType<typeof makePlanner>>) {
   const [{ nodeId }, store] = yield* Effect.all([Ownership, RecordBackStore])
-  yield* again(Effect.gen(function*() {
+  const look = Effect.gen(function*() {
     yield* store.expire((yield* Clock.currentTimeMillis) - receiptMs)
     for (const id of yield* store.ended(nodeId)) yield* planner.release(id)
-  }))
+  })
+  yield* Effect.forkScoped(Effect.repeat(chore("Upkeep of record-back", look), Schedule.spaced(lookEvery)))
 })

@@ -31,6 +31,7 @@ import {
   Schema,
   Stream,
 } from "effect"
+import { chore } from "./chore.ts"
 import { makePlanner } from "./federation-recordback-plan.ts"
 import { makeSend, type SendKey } from "./federation-recordback-send.ts"
 import { makeTold } from "./federation-recordback-told.ts"
@@ -84,12 +85,10 @@ export interface RecordBackOptions {
 const makeLimit = Effect.fnUntraced(function*(own: Effect.Effect<number>) {
   const [{ nodeId }, settings] = yield* Effect.all([Ownership, FailoverStore])
   let allowed = 0
-  yield* settings.settings(nodeId).pipe(
-    Effect.tap(({ settings: { recordBackMiB } }) => Effect.sync(() => allowed = (recordBackMiB ?? 0) * 2 ** 20)),
-    Effect.ignore,
-    Effect.repeat(Schedule.spaced(limitEvery)),
-    Effect.forkScoped,
-  )
+  const look = Effect.map(settings.settings(nodeId), ({ settings: { recordBackMiB } }) => {
+    allowed = (recordBackMiB ?? 0) * 2 ** 20
+  })
+  yield* Effect.forkScoped(Effect.repeat(chore("Looking at record-back's limit", look), Schedule.spaced(limitEvery)))
   return Effect.map(own, (most) => allowed === 0 ? most : most === 0 ? allowed : Math.min(most, allowed))
 })
 
