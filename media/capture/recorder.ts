@@ -11,7 +11,7 @@
  */
 import type { Assignment } from "#media/recorder.ts"
 import type { Fragment, Storage, StorageError } from "#media/storage.ts"
-import type { EpochMs } from "#schema/common.ts"
+import type { EpochMs, Interval } from "#schema/common.ts"
 import type { TrackParameters } from "#schema/media.ts"
 import type { GapCause, RecordingState } from "#schema/record.ts"
 import { Clock, Effect, Fiber, Scope } from "effect"
@@ -20,6 +20,7 @@ import type { Journal } from "./journal.ts"
 import type { KeptLedger } from "./ledger-store.ts"
 import { type FileOpener, makeFileOpener, type OpenFile, spansOf, turnAfter } from "./open-file.ts"
 import { type Item, RecorderQueue } from "./recorder-queue.ts"
+import { causeOfHole, isWaking } from "./standstill.ts"
 
 /** An assignment that has a recording. */
 export type RecordingAssignment = Assignment & { readonly recording: NonNullable<Assignment["recording"]> }
@@ -60,6 +61,8 @@ export interface RecorderParts {
   readonly onChange: () => void
   /** A folder is full: time to delete what is old. */
   readonly onDiskFull: () => void
+  /** When this process last stood still. */
+  readonly stoodStill: () => Interval | null
 }
 
 export interface Recorder {
@@ -169,7 +172,11 @@ class RecorderWorker {
     return Effect.andThen(this.parts.kept.commit(changes, this.assignment.epoch), Effect.sync(this.parts.onChange))
   }
 
-  private missing(hole: Hole): Effect.Effect<void> {
+  private missing(said: Hole): Effect.Effect<void> {
+    const stood = this.parts.stoodStill()
+    const { mark, open } = this.parts.kept.ledger.snapshot()
+    if (open !== null && isWaking(said, open.startMs, stood, this.now)) return Effect.void
+    const hole = open === null ? causeOfHole(said, mark, stood) : said
     const told = this.commit(this.parts.kept.ledger.missing(hole.cause, hole.detail, this.now))
     return hole.cause === "operator_paused" ? Effect.andThen(told, this.leave()) : told
   }
@@ -207,7 +214,8 @@ class RecorderWorker {
       if (when !== "never" && fragment.key && !(yield* this.turn(fragment, parameters))) return
       const open = this.file
       if (open === null) return
-      yield* this.commit(this.parts.kept.ledger.resume(fragment.startMs, hole.cause, hole.detail))
+      const { cause, detail } = causeOfHole(hole, open.endMs ?? fragment.startMs, this.parts.stoodStill())
+      yield* this.commit(this.parts.kept.ledger.resume(fragment.startMs, cause, detail))
       if (!open.writer.append(fragment)) {
         // Refused for want of room, or because the file has failed and word of it is still under way.
         const error = yield* Effect.raceFirst(Effect.flip(open.writer.failure), Effect.as(Effect.yieldNow, null))

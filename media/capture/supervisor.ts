@@ -7,7 +7,7 @@
  * 2. An assignment is on disk before it is in force, and in force before `assign` returns.
  * 3. A stream's fiber never ends by itself; a defect in it is logged and the fiber begins anew after a second.
  * 4. The node's wall clock is compared with its monotonic clock once a second; a difference that changed by more than a second
- *    is a step, told to every recording.
+ *    is a step, told to every recording. A second that took several is a standstill (`standstill.ts`).
  */
 import type { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { LiveBounds, LiveStreams } from "#media/hub.ts"
@@ -29,6 +29,7 @@ import type { StreamRing } from "./ring.ts"
 import { makeSession, type Session, type SessionOptions } from "./session.ts"
 import { settleAtStart } from "./settle.ts"
 import { makeShadows } from "./shadows.ts"
+import { makeStandstill } from "./standstill.ts"
 
 export interface CaptureOptions {
   readonly drivers: { readonly [K in Assignment["driver"]]: SourceDriver }
@@ -68,6 +69,9 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
   const guard = yield* Semaphore.make(1)
   const lowDisk = Latch.makeUnsafe(false)
 
+  const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const standstill = makeStandstill({ wallMs: () => clock.currentTimeMillisUnsafe(), monotonicMs })
+
   const openRecording: OpenRecording = Effect.fnUntraced(function*(assignment, onChange) {
     const { recordingId } = assignment.recording
     const kept = yield* ledgers.open(recordingId, assignment.epoch)
@@ -82,6 +86,7 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
       resume,
       onChange,
       onDiskFull: () => lowDisk.openUnsafe(),
+      stoodStill: standstill.newest,
     })
     const commit = (change: (now: number) => Parameters<typeof kept.commit>[0]) =>
       Effect.suspend(() => kept.commit(change(clock.currentTimeMillisUnsafe()), assignment.epoch))
@@ -142,15 +147,21 @@ export const makeSupervisor = Effect.fnUntraced(function*(options: CaptureOption
   for (const kept of assignments.all()) yield* start(kept)
 
   /** Invariant 4. */
-  const wallAheadMs = () => clock.currentTimeMillisUnsafe() - Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const wallAheadMs = () => clock.currentTimeMillisUnsafe() - monotonicMs()
   let wallAhead = wallAheadMs()
-  const tick = Effect.sync(() => {
+  const tick = Effect.suspend(() => {
+    const stoodMs = standstill.beat()
     const before = wallAhead
     wallAhead = wallAheadMs()
     for (const session of [...sessions.values(), ...shadows.sessions.values()]) {
       if (Math.abs(wallAhead - before) > stepMs) session.clockStep(wallAhead - before)
       session.tick()
     }
+    return stoodMs === null ?
+      Effect.void :
+      Effect.logWarning(
+        `This process stood still for ${Math.round(stoodMs)} ms; what cameras sent meanwhile is missing`,
+      )
   })
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(1_000), tick)))
   yield* Effect.forkScoped(runRetention({

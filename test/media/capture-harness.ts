@@ -280,17 +280,25 @@ export const assignment = (change: Partial<Assignment> = {}): Assignment => ({
   ...change,
 })
 
-/** The wall clock can be set; the monotonic one goes on. */
+/** The wall clock can be set; the monotonic one goes on. `stand`: both go on while nothing here runs. */
 export const makeSettableClock = (under: Clock.Clock) => {
   let offset = 0
+  let stood = 0n
   // The test's clock stays underneath: `TestClock.adjust` has to find it.
   const clock: Clock.Clock = Object.assign(Object.create(under) as Clock.Clock, {
     currentTimeMillisUnsafe: () => under.currentTimeMillisUnsafe() + offset,
     currentTimeMillis: Effect.map(under.currentTimeMillis, (ms) => ms + offset),
     currentTimeNanosUnsafe: () => under.currentTimeNanosUnsafe() + BigInt(offset) * 1_000_000n,
     currentTimeNanos: Effect.map(under.currentTimeNanos, (ns) => ns + BigInt(offset) * 1_000_000n),
+    monotonicTimeNanosUnsafe: () => under.monotonicTimeNanosUnsafe() + stood,
+    monotonicTimeNanos: Effect.map(under.monotonicTimeNanos, (ns) => ns + stood),
   })
-  return { clock, set: (byMs: number) => void (offset += byMs) }
+  const set = (byMs: number) => void (offset += byMs)
+  const stand = (ms: number) => {
+    set(ms)
+    stood += BigInt(ms) * 1_000_000n
+  }
+  return { clock, set, stand }
 }
 
 /** Files of the node itself; they survive the process. With `writeMs` a write takes that long, and a kill may come before it is done. */

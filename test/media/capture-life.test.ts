@@ -75,6 +75,46 @@ describe("the life of a capture", () => {
       }).pipe(Effect.provideService(Clock.Clock, settable.clock))
     }))
 
+  it.effect("a process that stood still says so, and not that its cameras went; one that is gone on waking is told as well", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(begin)
+      const settable = makeSettableClock(yield* Clock.Clock)
+      yield* Effect.gen(function*() {
+        const [camera, disk] = [new FakeCamera(), new FakeDisk()]
+        const node = yield* startNode(camera, disk, new FakeFolder())
+        yield* node.supervisor.assign(assignment())
+        yield* TestClock.adjust("30 seconds")
+        // A connection that the camera closed meanwhile.
+        settable.stand(20_000)
+        yield* camera.disconnect()
+        yield* TestClock.adjust("30 seconds")
+        expect(causes(node)).toEqual(["starting", "node_down"])
+        expect(node.supervisor.gaps(recordingId, always).at(-1)!.detail).toMatch(/^this node stood still for 2[01] s$/)
+        // One that goes on: what did not fit into its buffers was lost.
+        settable.stand(10_000)
+        camera.lose = 1
+        camera.jump += 9_900 * 90
+        yield* TestClock.adjust("30 seconds")
+        expect(causes(node)).toEqual(["starting", "node_down", "node_down"])
+        // A camera that is not there on waking, and after a while is.
+        settable.stand(10_000)
+        camera.mode = "unreachable"
+        yield* camera.disconnect()
+        yield* TestClock.adjust("60 seconds")
+        camera.mode = "ok"
+        yield* TestClock.adjust("60 seconds")
+        expect(causes(node)).toEqual(["starting", "node_down", "node_down", "node_down", "camera_offline"])
+        // What happens later has its own cause.
+        yield* camera.disconnect()
+        yield* TestClock.adjust("30 seconds")
+        expect(causes(node).at(-1)).toBe("camera_offline")
+        expect(causes(node).length).toBe(6)
+        const gaps = node.supervisor.gaps(recordingId, always)
+        expect(judge(spans(disk), gaps, begin, begin + 280_000).faults).toEqual([])
+        yield* node.stop
+      }).pipe(Effect.provideService(Clock.Clock, settable.clock))
+    }))
+
   it.effect("takes up its assignments from the disk alone; the time in between is the node's", () =>
     Effect.gen(function*() {
       const { camera, disk, folder, node } = yield* setup()
