@@ -28,6 +28,19 @@ export interface ToldGap {
   readonly cause: GapCause
 }
 
+/** An answer of a voter, as it leaves. */
+export interface ToldVote {
+  readonly holder: number
+  readonly bootId: string
+  readonly round: number
+  readonly epoch: number
+  /** Of two voters. */
+  readonly endless: boolean
+  /** An administrator stated that the other is off. */
+  readonly override: boolean
+  readonly granted: boolean
+}
+
 export interface Facts {
   /** A process runs, stands still, or is not there. */
   readonly process: (at: number, node: number, state: "up" | "frozen" | "down") => void
@@ -63,6 +76,24 @@ export interface Facts {
     home: number,
     who: ReadonlyArray<{ readonly node: number; readonly epoch: number }>,
   ) => void
+  /** The node asks every voter for control of the home's cameras. */
+  readonly leaseAsked: (
+    at: number,
+    node: number,
+    home: number,
+    question: { readonly epoch: number; readonly round: number },
+  ) => void
+  readonly leaseVoted: (at: number, voter: number, home: number, vote: ToldVote) => void
+  /** The voter hears that the holder lets go. */
+  readonly leaseFreed: (
+    at: number,
+    voter: number,
+    home: number,
+    release: Pick<ToldVote, "bootId" | "holder" | "round">,
+  ) => void
+  readonly leaseObtained: (at: number, node: number, home: number, epoch: number) => void
+  /** It ran out, or was refused; not let go. */
+  readonly leaseLost: (at: number, node: number, home: number, epoch: number) => void
 }
 
 export interface Checker extends Facts {
@@ -102,6 +133,11 @@ export const deaf: Facts = {
   deleted: nothing,
   wiped: nothing,
   controllers: nothing,
+  leaseAsked: nothing,
+  leaseVoted: nothing,
+  leaseFreed: nothing,
+  leaseObtained: nothing,
+  leaseLost: nothing,
 }
 
 export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
@@ -121,4 +157,9 @@ export const toAll = (checkers: ReadonlyArray<Facts>): Facts => ({
   deleted: (...fact) => checkers.forEach((one) => one.deleted(...fact)),
   wiped: (...fact) => checkers.forEach((one) => one.wiped(...fact)),
   controllers: (...fact) => checkers.forEach((one) => one.controllers(...fact)),
+  leaseAsked: (...fact) => checkers.forEach((one) => one.leaseAsked(...fact)),
+  leaseVoted: (...fact) => checkers.forEach((one) => one.leaseVoted(...fact)),
+  leaseFreed: (...fact) => checkers.forEach((one) => one.leaseFreed(...fact)),
+  leaseObtained: (...fact) => checkers.forEach((one) => one.leaseObtained(...fact)),
+  leaseLost: (...fact) => checkers.forEach((one) => one.leaseLost(...fact)),
 })

@@ -10,6 +10,7 @@ import { call } from "./world.ts"
 
 export const makeLeases = (inside: Inside) => {
   const { machine, now, options: { nodes }, survives, tell, withHome, world } = inside
+  const { facts, line } = world
   const self = machine.index
   const withLease = (home: number, event: LeaseEvent): void => {
     const process = inside.process()
@@ -17,6 +18,8 @@ export const makeLeases = (inside: Inside) => {
     if (process === null || holder === undefined) return
     const next = leaseStep(holder, event, now())
     process.holders.set(home, next.holder)
+    const question = next.commands.find((command) => command.type === "request")?.request
+    if (question !== undefined) facts.leaseAsked(line.now(), self, home, question)
     for (const command of next.commands) {
       if (command.type === "request") {
         const { override, request } = command
@@ -38,6 +41,11 @@ export const makeLeases = (inside: Inside) => {
         else call(world, machine, world.machines[to]!, 0, () => nodes[to]!.rpc.release(home, release), () => undefined)
       } else {
         world.tell(() => `node ${self} lease of ${home}: ${command.type}`)
+        if (command.type === "obtained") facts.leaseObtained(line.now(), self, home, command.epoch)
+        // What is asked for anew, with another epoch, is not lost.
+        if (command.type === "lost" && event.type !== "want") {
+          facts.leaseLost(line.now(), self, home, next.holder.wanted?.epoch ?? 0)
+        }
         if (command.type === "denied") {
           if (home === self) withHome({ type: "leaseDenied", inForce: command.inForce, turns: command.turns })
           else tell(home, { type: "leaseDenied", turns: command.turns })
@@ -53,6 +61,16 @@ export const makeLeases = (inside: Inside) => {
     if (process === null || one === undefined) return null
     const next = vote(one, request, override, defaultLease, now())
     process.voters.set(home, next.voter)
+    const { bootId, epoch, holder, round, termMs } = request
+    facts.leaseVoted(line.now(), self, home, {
+      holder: world.indexOf(holder),
+      bootId,
+      round,
+      epoch,
+      endless: termMs === null,
+      override,
+      granted: next.answer.granted,
+    })
     if (next.keep !== null) {
       inside.disk().promises.set(home, next.keep)
       if (!survives()) return null
@@ -65,6 +83,7 @@ export const makeLeases = (inside: Inside) => {
     if (process === null || one === undefined) return
     const next = unvote(one, release, now())
     process.voters.set(home, next.voter)
+    facts.leaseFreed(line.now(), self, home, { ...release, holder: world.indexOf(release.holder) })
     if (next.keep !== null) inside.disk().promises.set(home, next.keep)
   }
   return { withLease, ballot, unballot }

@@ -1,8 +1,10 @@
 /** One run from one seed: machines, faults, checkers, verdict. */
+import type { NodeId } from "#schema/common.ts"
 import { captures, type Sessions } from "./cameras.ts"
 import { control } from "./checkers/control.ts"
 import { footage } from "./checkers/footage.ts"
 import { gaps } from "./checkers/gaps.ts"
+import { lease } from "./checkers/lease.ts"
 import { recording } from "./checkers/recording.ts"
 import { rest } from "./checkers/rest.ts"
 import { toAll } from "./facts.ts"
@@ -25,12 +27,14 @@ export interface Outcome {
 
 /** Between two looks at who would control. */
 const probeMs = 500
+const indexOf = (id: NodeId): number => Number(id.slice(-1))
 
 export const simulate = (seed: number, minutes: number, traced: boolean): Outcome => {
   const chance = chanceOf(seed)
   const line = timeline()
   const { plan, rolls, ...shape } = planOf(chance, minutes)
-  const checkers = [control(), footage(plan), gaps(plan), recording(plan), rest(plan)]
+  const voters = rolls.map((roll) => roll.voters.map(indexOf))
+  const checkers = [control(), footage(plan), gaps(plan), lease(voters), recording(plan), rest(plan)]
   const trace: Array<string> = []
   let takeovers = 0
   const all = toAll(checkers)
@@ -43,6 +47,10 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
       serves: (at, node, home, epoch) => {
         if (epoch !== null) takeovers++
         all.serves(at, node, home, epoch)
+      },
+      leaseObtained: (at, node, home, epoch) => {
+        all.leaseObtained(at, node, home, epoch)
+        tellControllers(home)
       },
     },
     machines: Array.from({ length: plan.nodes }, (_, index): Machine => ({
@@ -71,10 +79,17 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
     tell: (text) => {
       if (traced) trace.push(`${String(line.now()).padStart(6)} ${text()}`)
     },
-    indexOf: (id) => Number(id.slice(-1)),
+    indexOf,
   }
   const sessions = plan.cameras.map((): Sessions => ({ limit: shape.sessionLimit, open: new Set() }))
   const nodes: Array<Node> = []
+  const tellControllers = (home: number): void => {
+    const who = nodes.flatMap(({ machine, mayControl }) => {
+      const epoch = mayControl(home)
+      return epoch === null ? [] : [{ node: machine.index, epoch }]
+    })
+    all.controllers(line.now(), home, who)
+  }
   const changedAll = (): void => {
     if (shape.sessionLimit < plan.nodes) line.after(500, () => nodes.forEach((node) => node.captures.changed()))
   }
@@ -89,13 +104,7 @@ export const simulate = (seed: number, minutes: number, traced: boolean): Outcom
   const faults = breakThings(world, nodes, chanceOf(seed + 1_000_003))
   for (const node of nodes) node.start()
   const probe = (): void => {
-    for (let home = 0; home < plan.nodes; home++) {
-      const who = nodes.flatMap(({ machine, mayControl }) => {
-        const epoch = mayControl(home)
-        return epoch === null ? [] : [{ node: machine.index, epoch }]
-      })
-      world.facts.controllers(line.now(), home, who)
-    }
+    for (let home = 0; home < plan.nodes; home++) tellControllers(home)
     line.after(probeMs + chance.int(-50, 50), probe)
   }
   line.after(probeMs, probe)
