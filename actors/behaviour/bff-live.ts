@@ -4,8 +4,8 @@
  * Invariants
  * 1. A session ends with its viewer's sign-in, and with the permission on the channel as it is known here; the other node judges by what
  *    it gave to this one.
- * 2. Files are streamed and never held. Sessions are in memory, {@link mostSessions} at most; one that nobody asked for
- *    {@link idleMs} is forgotten, as the other node has ended its own by then.
+ * 2. Files are streamed and never held. Sessions are in memory, {@link mostSessions} at most: the one that nobody asked for the longest
+ *    time goes for a new one. One that nobody asked for {@link idleMs} is forgotten, as the other node has ended its own by then.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import { FederatedChannels } from "#actors/protocol/bff-federation.ts"
@@ -69,6 +69,7 @@ export const layer = Layer.effect(
   FederatedLives,
   Effect.gen(function*() {
     const [channels, { slot }, peers, tokens] = yield* Effect.all([FederatedChannels, Ownership, Peers, AccessTokens])
+    /** Who asked last comes last. */
     const sessions = new Map<FederatedSessionId, Session>()
 
     const sweep = (nowMs: EpochMs) => {
@@ -88,6 +89,8 @@ export const layer = Layer.effect(
         return yield* new LiveSessionNotFound()
       }
       session.askedAt = yield* Clock.currentTimeMillis
+      sessions.delete(id)
+      sessions.set(id, session)
       return session
     })
 

@@ -133,8 +133,8 @@ const makeLines = Effect.gen(function*() {
     /** Ends what is open to nodes that are not among these. */
     keepOnly: (nodeIds: ReadonlySet<string>) =>
       Effect.forEach(
-        [...lines.keys()].filter((name) => !nodeIds.has(name.split(" ", 1)[0] ?? "")),
-        (name) => turn(name).withPermits(1)(close(name)),
+        [...turns.keys()].filter((name) => !nodeIds.has(name.split(" ", 1)[0] ?? "")),
+        (name) => Effect.tap(turn(name).withPermits(1)(close(name)), () => Effect.sync(() => turns.delete(name))),
         { discard: true, concurrency: "unbounded" },
       ),
   }
