@@ -17,12 +17,13 @@ export const CapabilityChange = Schema.Struct({
 export type CapabilityChange = typeof CapabilityChange.Type
 
 /** A capability as somebody set it. */
-export interface CapabilitySet {
-  readonly name: Capability["name"]
-  readonly supported: "yes" | "no"
+export const CapabilitySet = Schema.Struct({
+  name: CapabilityName,
+  supported: Schema.Literals(["yes", "no"]),
   /** Name of the user. */
-  readonly by: string
-}
+  by: Schema.String,
+})
+export type CapabilitySet = typeof CapabilitySet.Type
 
 /** As it is set of a camera (`channelId` null) or of one of its channels. */
 export type CapabilitySetOf = CapabilitySet & { readonly channelId: string | null }

@@ -6,8 +6,9 @@
  * 1. Ids are the home node's own: footage recorded elsewhere belongs to the same recordings.
  * 2. A bundle is for one guardian: opened elsewhere, or opened as another home node's, it is refused.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { CameraInformation, NewCamera, NewChannel, NewStream } from "./camera-change.ts"
+import { CapabilitySet } from "./camera-offer.ts"
 import { EpochMs, NodeId } from "./common.ts"
 import { NewRecording } from "./record-config.ts"
 
@@ -21,6 +22,9 @@ const { streams: _streams, name: _name, ...channelFields } = NewChannel.fields
 
 const Password = Schema.NullOr(Schema.String.check(Schema.isMaxLength(4_096)))
 
+/** What administrators set of it, by name; nodes of earlier versions do not tell. */
+const Capabilities = Schema.Array(CapabilitySet).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])))
+
 export const BundledStream = Schema.Struct({
   ...streamFields,
   onDemand: Schema.Boolean,
@@ -32,6 +36,7 @@ export const BundledChannel = Schema.Struct({
   /** Within its camera, from 1; what was deleted leaves holes. */
   number: Schema.Int,
   name: Schema.String,
+  capabilities: Capabilities,
   streams: Schema.Array(BundledStream),
 })
 
@@ -40,6 +45,7 @@ export const BundledCamera = Schema.Struct({
   tags: Schema.Array(Schema.String),
   information: CameraInformation,
   password: Password,
+  capabilities: Capabilities,
   channels: Schema.Array(BundledChannel),
 })
 export type BundledCamera = typeof BundledCamera.Type

@@ -66,6 +66,7 @@ describe("a bundle", () => {
         username: text,
         password: password?.toWellFormed() ?? null,
         tags: [text],
+        capabilities: [{ name: "ptz", supported: "no", by: text }],
         information: { manufacturer: text, model: null, firmware: null, serial: null },
         channels: [],
       }))

@@ -10,6 +10,7 @@ import { Events } from "#actors/protocol/event.ts"
 import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
+import { CameraStore } from "#actors/store/camera.ts"
 import { FailoverJournalStore } from "#actors/store/federation-journal.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Acting, actingHeader } from "#schema/acting.ts"
@@ -18,6 +19,7 @@ import type { NodeId } from "#schema/common.ts"
 import type { EventDraft } from "#schema/event.ts"
 import { JournalAnswer, JournalRequest } from "#schema/federation-journal.ts"
 import { type Fingerprint, PeerUnreachable } from "#schema/federation.ts"
+import type { Slot } from "#schema/ownership.ts"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { RpcClient } from "effect/rpc"
@@ -105,6 +107,17 @@ it.live(
       const camera = yield* home.cameras.create(front)
       const main = camera.channels[0]!.streams.find(({ role }) => role === "main")!
       const recording = yield* home.recordings.create({ channelId: camera.channels[0]!.id, retentionDays: 30 })
+      const [channelId, cameraId] = [camera.channels[0]!.id, camera.id]
+      const [guardCameras, homeCameras] = [guard, home].map(({ context }) => Context.get(context, CameraStore))
+      const writerAt = (side: Side, slot: Slot) =>
+        Effect.map(side.ownership.epochOf(slot), (epoch) => ({ slot, epoch: epoch ?? 0, nowMs: Date.now() }))
+      const lacksSound = { name: "audio", supported: "no" } as const
+      yield* homeCameras!.setCapability(
+        yield* writerAt(home, home.ownership.slot),
+        { cameraId, channelId: null },
+        lacksSound,
+        "Björn",
+      )
       const bundle = {
         cameras: yield* Context.get(home.context, CameraBundles).export(home.ownership.slot),
         recordings: yield* Context.get(home.context, RecordBundles).export(home.ownership.slot),
@@ -114,6 +127,10 @@ it.live(
       yield* guard.ownership.move(slot, guard.ownership.nodeId, 1)
       yield* Context.get(guard.context, CameraBundles).place(slot, bundle.cameras)
       yield* Context.get(guard.context, RecordBundles).place(slot, bundle.recordings, () => 0)
+
+      assert.deepStrictEqual(yield* guardCameras!.capabilities({ cameraId, channelId: null }), [
+        { ...lacksSound, by: "Björn" },
+      ])
 
       // The guardian's administrator changes a lot, the home node's a little; own cameras of the guardian are no concern.
       const own = yield* guard.cameras.create({ ...front, name: "The guardian's own" })
@@ -126,6 +143,10 @@ it.live(
       )
       yield* anna(guard.cameras.updateStream(main.id, { sourceUrl: "rtsp://camera.example:8554/other" }, null))
       yield* anna(guard.recordings.update(recording.id, { retentionDays: 7 }, null))
+      const lacksPtz = { name: "ptz", supported: "no" } as const
+      yield* anna(
+        guardCameras!.setCapability(yield* writerAt(guard, slot), { cameraId, channelId }, lacksPtz, "Anna Ö."),
+      )
       const added = yield* anna(guard.cameras.addChannel(camera.id, {
         streams: [{ role: "main", sourceUrl: "rtsp://a:b@camera.example/second" }],
       }))
@@ -136,7 +157,7 @@ it.live(
       )
 
       const giver = yield* journalsOf(guard, homePeer, () => Effect.die("the home node is asked nothing"))
-      assert.deepStrictEqual([...yield* giver.journals.waiting()], [[homePeer.nodeId, 5]])
+      assert.deepStrictEqual([...yield* giver.journals.waiting()], [[homePeer.nodeId, 6]])
       const stored = yield* guard.sql<
         { readonly text: string }
       >`SELECT federation_journal::text AS text FROM federation_journal`
@@ -164,7 +185,7 @@ it.live(
       auditAway = false
       answers = 0
       assert.strictEqual((yield* Effect.flip(taker.journals.take(guardIdentity!.nodeId)))._tag, "PeerUnreachable")
-      assert.strictEqual((yield* giver.journals.waiting()).get(homePeer.nodeId), 5)
+      assert.strictEqual((yield* giver.journals.waiting()).get(homePeer.nodeId), 6)
       const version = (yield* home.cameras.get(camera.id)).version
       yield* taker.journals.take(guardIdentity!.nodeId)
       assert.strictEqual((yield* home.cameras.get(camera.id)).version, version, "it is merged once")
@@ -175,6 +196,10 @@ it.live(
       assert.strictEqual(merged.description, "moved")
       assert.strictEqual((yield* home.cameras.stream(main.id)).sourceUrl, "rtsp://camera.example:8554/other")
       assert.strictEqual((yield* home.recordings.get(recording.id)).retentionDays, 7)
+      assert.deepStrictEqual(yield* homeCameras!.capabilities({ cameraId, channelId }), [{
+        ...lacksPtz,
+        by: "Anna Ö.",
+      }])
       const [, second] = merged.channels
       assert.deepInclude(second, { id: added.id, number: 2 })
       const [told] = yield* Context.get(home.context, CameraBundles).export(home.ownership.slot)
@@ -198,7 +223,7 @@ it.live(
         { readonly text: string }
       >`SELECT federation_conflict::text AS text FROM federation_conflict`
       assert.isFalse(kept.some(({ text }) => /camera secret/.test(text)), "no password is readable")
-      assert.strictEqual(taker.facts.length, 5)
+      assert.strictEqual(taker.facts.length, 6)
       assert.deepInclude(taker.facts[0], {
         action: "failover.configurationMerged",
         actor: {

@@ -53,13 +53,20 @@ const base: ReadonlyArray<Thing> = [
       username: "admin",
       password: "first",
       tags: ["door"],
+      capabilities: [{ name: "audio", supported: "no", by: "Anna" }],
       manufacturer: null,
       model: null,
       firmware: null,
       serial: null,
     },
   },
-  { kind: "channel", id: channelId, cameraId, channelId: null, fields: { number: 1, name: "Channel 1", active: true } },
+  {
+    kind: "channel",
+    id: channelId,
+    cameraId,
+    channelId: null,
+    fields: { number: 1, name: "Channel 1", active: true, capabilities: [] },
+  },
   stream(main, "main"),
   stream(sub, "sub"),
   {
@@ -226,7 +233,11 @@ describe("the journal of a takeover", () => {
   )
 
   it("takes what was added, gives a channel that needs one another number, and shows what has no place", () => {
-    const channel: Thing = { ...base[1]!, id: uuid(20), fields: { number: 2, name: "New", active: true } }
+    const channel: Thing = {
+      ...base[1]!,
+      id: uuid(20),
+      fields: { number: 2, name: "New", active: true, capabilities: [] },
+    }
     const below = { ...stream(uuid(21), "main"), channelId: ChannelId.make(channel.id) }
     const there = journal(base, [...base, channel, below])
     const merged = mergeJournal(home(base), there, nothingOpen, 0)

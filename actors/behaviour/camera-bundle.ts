@@ -8,6 +8,7 @@
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import type { RecordingPlans } from "#actors/protocol/record-plan.ts"
 import { CameraBundleStore, type CameraMerge, type PlacedCamera, type SlotRows } from "#actors/store/camera-bundle.ts"
+import { setsOf } from "#actors/store/camera-things.ts"
 import { CameraStore } from "#actors/store/camera.ts"
 import { moving } from "#cluster/ask.ts"
 import { Ownership } from "#cluster/ownership.ts"
@@ -71,6 +72,7 @@ const exporting = (vault: Vault["Service"]) => {
             firmware: row.firmware,
             serial: row.serial,
           },
+          capabilities: setsOf(rows.capabilities, { cameraId: row.id, channelId: null }),
           channels: yield* Effect.forEach(channels, (channel) =>
             Effect.map(
               Effect.forEach(rows.streams.filter((stream) => stream.channel_id === channel.id), streamOf),
@@ -79,6 +81,7 @@ const exporting = (vault: Vault["Service"]) => {
                 number: channel.number,
                 name: channel.name,
                 active: channel.active,
+                capabilities: setsOf(rows.capabilities, { cameraId: row.id, channelId: channel.id }),
                 streams,
               }),
             )),

@@ -7,24 +7,33 @@
  * 3. What is no longer among the cameras is switched off, not deleted: footage may hang on it.
  */
 import type { NewCamera, NewChannel, NewStream } from "#schema/camera-change.ts"
+import type { CapabilitySet } from "#schema/camera-offer.ts"
 import type { CameraId, ChannelId, EpochMs } from "#schema/common.ts"
 import type { Slot, StaleEpoch } from "#schema/ownership.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { answered } from "./answer.ts"
+import { putCapabilities } from "./camera-capability.ts"
 import type { CameraRow, ChannelRow, StreamRow, Writer } from "./camera-rows.ts"
+import { type CapabilityRow, capabilityRows } from "./camera-things.ts"
 import { fenced } from "./fence.ts"
 
+interface Overridden {
+  /** What administrators set of it; nothing else is set of it then. */
+  readonly capabilities: ReadonlyArray<CapabilitySet>
+}
+
 /** A camera with the numbers that its channels have at home. */
-export interface PlacedCamera extends Omit<NewCamera, "channels"> {
-  readonly channels: ReadonlyArray<NewChannel & { readonly number: number }>
+export interface PlacedCamera extends Omit<NewCamera, "channels">, Overridden {
+  readonly channels: ReadonlyArray<NewChannel & Overridden & { readonly number: number }>
 }
 
 export interface SlotRows {
   readonly cameras: ReadonlyArray<CameraRow>
   readonly channels: ReadonlyArray<ChannelRow>
   readonly streams: ReadonlyArray<StreamRow>
+  readonly capabilities: ReadonlyArray<CapabilityRow>
 }
 
 /** One thing as it should be; what is put below a camera or channel is not meant. */
@@ -78,6 +87,10 @@ const reading = (sql: SqlClient.SqlClient) => ({
       streams: sql<StreamRow>`
         SELECT * FROM camera_stream WHERE camera_id IN (SELECT id FROM camera WHERE slot = ${slot})
         ORDER BY channel_id, role`,
+      capabilities: Effect.flatMap(
+        sql<{ readonly id: CameraId }>`SELECT id FROM camera WHERE slot = ${slot}`,
+        (cameras) => capabilityRows(sql, cameras.map(({ id }) => id)),
+      ),
     })),
   changedMs: (slot: Slot) =>
     answered(Effect.map(
@@ -110,7 +123,7 @@ const writing = (sql: SqlClient.SqlClient) => {
     )}::timestamptz,
         ${new Date(writer.nowMs)}::timestamptz, 1
       FROM jsonb_to_recordset(${
-      json(cameras.map(({ channels: _channels, information, ...camera }, place) => ({
+      json(cameras.map(({ capabilities: _capabilities, channels: _channels, information, ...camera }, place) => ({
         ...camera,
         ...information,
         tags: camera.tags ?? [],
@@ -132,7 +145,7 @@ const writing = (sql: SqlClient.SqlClient) => {
       SELECT h.id, h."cameraId", h.number, h.name, h.active, ${now}::timestamptz, ${now}::timestamptz, 1
       FROM jsonb_to_recordset(${
       json(cameras.flatMap(({ channels, id }) =>
-        channels.map(({ streams: _streams, ...channel }) => ({
+        channels.map(({ capabilities: _capabilities, streams: _streams, ...channel }) => ({
           ...channel,
           name: channel.name ?? `Channel ${channel.number}`,
           cameraId: id,
@@ -142,6 +155,10 @@ const writing = (sql: SqlClient.SqlClient) => {
       ON CONFLICT (id) DO UPDATE SET number = excluded.number, name = excluded.name, active = excluded.active,
         updated_at = excluded.updated_at, version = camera_channel.version + 1
       WHERE camera_channel.camera_id = excluded.camera_id`
+  const overridesOf = ({ capabilities, channels, id }: Pick<PlacedCamera, "id" | "capabilities" | "channels">) => [
+    { cameraId: id, channelId: null, capabilities },
+    ...channels.map((channel) => ({ cameraId: id, channelId: channel.id, capabilities: channel.capabilities })),
+  ]
   const putStreams = (now: Date, cameras: ReadonlyArray<OwnStreams>) =>
     sql`
       INSERT INTO camera_stream (id, camera_id, channel_id, role, source_url, transport, enabled, on_demand, username,
@@ -190,11 +207,23 @@ const writing = (sql: SqlClient.SqlClient) => {
         sql`DELETE FROM camera_channel WHERE id = ${change.id} AND camera_id = ${change.cameraId}` :
         sql`DELETE FROM camera_stream WHERE id = ${change.id} AND camera_id = ${change.cameraId}`
     }
-    if (change.put === "camera") return putCameras(writer, [change.camera])
+    const { put } = change
+    if (put === "camera") {
+      const { camera } = change
+      return Effect.andThen(
+        putCameras(writer, [camera]),
+        putCapabilities(sql, now, overridesOf({ ...camera, channels: [] })),
+      )
+    }
     const { cameraId: id } = change
-    return change.put === "channel" ?
-      putChannels(now, [{ id, channels: [change.channel] }]) :
-      putStreams(now, [{ id, channels: [{ id: change.channelId, streams: [change.stream] }] }])
+    if (put === "stream") {
+      return putStreams(now, [{ id, channels: [{ id: change.channelId, streams: [change.stream] }] }])
+    }
+    const { channel } = change
+    return Effect.andThen(
+      putChannels(now, [{ id, channels: [channel] }]),
+      putCapabilities(sql, now, [{ cameraId: id, channelId: channel.id, capabilities: channel.capabilities }]),
+    )
   }
   return {
     place: (writer: Writer, cameras: ReadonlyArray<PlacedCamera>) =>
@@ -206,6 +235,7 @@ const writing = (sql: SqlClient.SqlClient) => {
           const ours = cameras.filter(({ id }) => placed.has(id))
           yield* putChannels(now, ours)
           yield* putStreams(now, ours)
+          yield* putCapabilities(sql, now, ours.flatMap(overridesOf))
           yield* switchOff(writer, ours)
           yield* sql`UPDATE camera SET search_text = camera_search_text(id) WHERE slot = ${writer.slot}`
           return placed

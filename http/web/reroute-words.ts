@@ -93,6 +93,7 @@ const fieldWords: Readonly<Record<string, string>> = {
   model: "Model",
   firmware: "Firmware",
   serial: "Serial number",
+  capabilities: "What it is set to support",
 }
 export const fieldName = (field: string): string => fieldWords[field] ?? field
 

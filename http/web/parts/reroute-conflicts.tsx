@@ -4,8 +4,10 @@
  * Invariant
  * 1. No password is shown; it is told that it differs.
  */
+import { CapabilitySet } from "#schema/camera-offer.ts"
 import type { NodeId } from "#schema/common.ts"
 import { type ConfigurationConflict, type ConflictSide, wholeThing } from "#schema/federation-journal.ts"
+import { Schema } from "effect"
 import { resolveConflict } from "../api-reroutes.ts"
 import { countOf, fieldName } from "../reroute-words.ts"
 import { momentOf } from "../time.ts"
@@ -19,11 +21,14 @@ const things = {
   recording: "The recording",
 } as const
 
+const isSet = Schema.is(CapabilitySet)
+
 const textOf = (value: ConfigurationConflict["here"]): string => {
   if (value === null) return "none"
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (typeof value === "string") return value === "" ? "(empty)" : value
   if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(", ") || "none"
+  if (Array.isArray(value) && value.every(isSet)) return value.map((one) => `${one.name}: ${one.supported}`).join(", ")
   return typeof value === "number" ? String(value) : JSON.stringify(value)
 }
 
