@@ -61,6 +61,7 @@ export default defineConfig({
           name: "real",
           include: ["test/**/*.real.test.ts"],
           exclude: ["node_modules/**"],
+          setupFiles: ["test/harness/failed-page.ts"],
           testTimeout: 180_000,
           hookTimeout: 120_000,
         },

@@ -64,7 +64,7 @@ export const MobileClaimed = Schema.Struct({
 export const MobileStatus = Schema.Struct({
   deviceUuid: DeviceUuid,
   name: Schema.String,
-  /** `prepared`: the code waits. `expired`: it was not used in time. `claimed`: it is a camera. */
+  /** `prepared`: the code waits, or is becoming a camera. `expired`: nothing came of it in time. `claimed`: it is a camera. */
   state: Schema.Literals(["prepared", "expired", "claimed"]),
   cameraId: Schema.NullOr(CameraId),
   /** Its pictures arrive. */

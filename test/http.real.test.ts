@@ -6,10 +6,9 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Latch, Layer, Logger, Scope } from "effect"
 import { HttpServer } from "effect/http"
-import { existsSync } from "node:fs"
 import { request } from "node:http"
 import { connect } from "node:net"
-import { chromium } from "playwright-core"
+import { launchChromium, withoutChromium } from "./harness/chromium.ts"
 import {
   authWith,
   memoryIdempotency,
@@ -203,20 +202,16 @@ live(
     }),
 )
 
-const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) =>
-  existsSync(path)
-)
-
-it.live.skipIf(browser === undefined)(
-  `shows the reference in a browser without any other host${browser === undefined ? " (no Chromium here)" : ""}`,
+it.live.skipIf(withoutChromium !== "")(
+  `shows the reference in a browser without any other host${withoutChromium && ` (${withoutChromium})`}`,
   () =>
     Effect.gen(function*() {
       const { base } = yield* start({})
-      const chrome = yield* Effect.acquireRelease(
-        Effect.promise(() => chromium.launch({ executablePath: browser!, args: ["--no-sandbox"] })),
-        (running) => Effect.promise(() => running.close()),
+      const chrome = yield* Effect.acquireRelease(Effect.promise(() => launchChromium()), (running) =>
+        Effect.promise(() => running.close()))
+      const page = yield* Effect.promise(() =>
+        chrome.newPage()
       )
-      const page = yield* Effect.promise(() => chrome.newPage())
       const elsewhere: Array<string> = []
       const errors: Array<string> = []
       page.on("request", (asked) => {

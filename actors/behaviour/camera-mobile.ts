@@ -5,7 +5,8 @@
  * 1. A claim that does not become a camera (the licence, an outage) leaves its code as it was.
  * 2. After {@link freeFailures} wrong codes within {@link windowMs} an address waits until the window has passed; IPv6 counts by customer
  *    (/64). At most {@link mostAddresses} are remembered, by this node alone: the code's 60 bits are what protects, this is a brake.
- * 3. Unregistering ends publishing on this node at once, on others within seconds (`camera-publish.ts`).
+ * 3. A code that is taken becomes a camera within {@link claimingMs} or never: until then it is told as prepared, not as expired.
+ * 4. Unregistering ends publishing on this node at once, on others within seconds (`camera-publish.ts`).
  */
 import { MobileCameras } from "#actors/protocol/camera-mobile.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
@@ -40,6 +41,8 @@ const mostAddresses = 10_000
 /** Bits of an IPv6 address that tell one customer from another (RFC 6177). */
 const customerBits = 64
 const secretBytes = 32
+/** A claim makes a camera by a handful of statements; one whose node died meanwhile comes to nothing. */
+const claimingMs = 60_000
 
 const hashOf = (text: string): Uint8Array => createHash("sha256").update(text).digest()
 
@@ -161,7 +164,9 @@ const make = Effect.gen(function*() {
     const camera = row.cameraId === null ?
       null :
       yield* cameras.get(row.cameraId).pipe(Effect.catchTag("CameraNotFound", () => Effect.succeed(null)))
-    const waiting = row.claimedAt === null && row.codeExpiresAt.getTime() > nowMs
+    const waiting = row.claimedAt === null ?
+      row.codeExpiresAt.getTime() > nowMs :
+      row.claimedAt.getTime() > nowMs - claimingMs
     return {
       deviceUuid: id,
       name: camera?.name ?? row.name,

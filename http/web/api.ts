@@ -19,6 +19,9 @@ import { clockOf } from "./time.ts"
 
 const mostPages = 20
 
+/** What asks again and again waits for its answer: a node that froze must not keep it, nor one of the browser's six connections. */
+const readWithinMs = 60_000
+
 /** Set while the cookie may hold a session, so that a browser without one is not asked for it. It is no secret. */
 const sessionHint = "nightjar.session"
 
@@ -27,7 +30,9 @@ const decodeProblem = Schema.decodeUnknownOption(Problem)
 let accessToken: string | null = null
 let signedOut: () => void = () => undefined
 let refused: () => void = () => undefined
-const client: Promise<Client> = Effect.runPromise(makeClient({ baseUrl: location.origin, token: () => accessToken }))
+const client: Promise<Client> = Effect.runPromise(
+  makeClient({ baseUrl: location.origin, token: () => accessToken, readWithinMs }),
+)
 
 const run = async <A, E>(ask: (client: Client) => Effect.Effect<A, E>): Promise<A> =>
   Effect.runPromise(ask(await client))

@@ -7,10 +7,11 @@ import { Effect, Redacted } from "effect"
 import { readFile } from "node:fs/promises"
 import type { Browser, Page } from "playwright-core"
 import { type Simulator, startSimulator } from "../camera-simulator/simulator.ts"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 import { type SimulatedDevice, startDevice } from "../onvif-simulator/device.ts"
 import { advertise, type Advertiser } from "../onvif-simulator/discovery.ts"
 import { faultsOf } from "./axe.ts"
-import { eventually, launchChromium, type Running, signIn, startNode, withoutChromium } from "./node.ts"
+import { eventually, type Running, signIn, startNode } from "./node.ts"
 
 let node: Running
 let browser: Browser

@@ -4,17 +4,9 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, Locator, Page } from "playwright-core"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 import { faultsOf } from "./axe.ts"
-import {
-  eventually,
-  launchChromium,
-  password,
-  recordCamera,
-  type Running,
-  signIn,
-  startNode,
-  withoutChromium,
-} from "./node.ts"
+import { eventually, password, recordCamera, type Running, signIn, startNode } from "./node.ts"
 
 let node: Running
 let browser: Browser

@@ -12,9 +12,10 @@ import { request } from "node:https"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import type { Browser, Page } from "playwright-core"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 import { freePort, sleep } from "../harness/node-process.ts"
 import { faultsOf } from "./axe.ts"
-import { launchChromium, signIn, withoutChromium } from "./node.ts"
+import { signIn } from "./node.ts"
 
 const root = path.join(import.meta.dirname, "../..")
 /** The machine may be busy with other tests. */

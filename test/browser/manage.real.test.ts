@@ -3,12 +3,12 @@
  * user to the second factor.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { withoutChromium } from "../harness/chromium.ts"
 import { account } from "./manage/account.ts"
 import { alerts } from "./manage/alerts.ts"
 import { people } from "./manage/people.ts"
 import { settings } from "./manage/settings.ts"
 import { startVisit } from "./manage/visit.ts"
-import { withoutChromium } from "./node.ts"
 
 describe.skipIf(withoutChromium)(
   `managing in the dashboard${withoutChromium && ` (skipped: ${withoutChromium})`}`,

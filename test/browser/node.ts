@@ -1,5 +1,5 @@
 /**
- * A node and simulated cameras for tests in a browser, as processes of their own, and Chromium beside them.
+ * A node and simulated cameras for tests in a browser, as processes of their own.
  *
  * Invariants
  * 1. What it starts ends with {@link Running.stop}, by process id; the data folder goes with it.
@@ -8,18 +8,13 @@
 import { type Client, makeClient } from "#http/contract/client.ts"
 import { Effect, Redacted } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type Browser, chromium, type Page } from "playwright-core"
+import type { Page } from "playwright-core"
 
 const root = new URL("../..", import.meta.url).pathname
-const chromiumPath = "/usr/bin/chromium"
 export const password = "seventeen-nightjars"
-
-/** Why there can be no test in a browser; empty where there can. */
-export const withoutChromium: string = existsSync(chromiumPath) ? "" : `no ${chromiumPath}`
 
 export interface SimulatedCamera {
   readonly username: string
@@ -173,23 +168,6 @@ export const recordCamera = (client: Client, name: string, camera: SimulatedCame
     const payload = { channelId: body.channels[0]!.id, mode: "continuous" as const, enabled: true, retentionDays }
     return (yield* client.record.createRecording({ headers: {}, payload })).body
   }))
-
-/** Chromium that talks to nobody but the pages it is shown. */
-export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({
-    executablePath: chromiumPath,
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-      // Pulsing signs are drawn sixty times a second, here without a graphics card.
-      "--force-prefers-reduced-motion",
-    ],
-  })
 
 /** Signs somebody in by the form, the administrator if nobody is named; ends on the page of live pictures. */
 export const signIn = async (page: Page, address: string, who = { username: "admin", password }): Promise<void> => {

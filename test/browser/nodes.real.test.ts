@@ -4,9 +4,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Browser, chromium, type Page } from "playwright-core"
+import type { Browser, Page } from "playwright-core"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 import { faultsOf } from "./axe.ts"
-import { eventually, recordCamera, type Running, signIn, startNode, withoutChromium } from "./node.ts"
+import { eventually, recordCamera, type Running, signIn, startNode } from "./node.ts"
 
 const opened = async (browser: Browser, node: Running): Promise<Page> => {
   const page = await (await browser.newContext({ viewport: { width: 360, height: 740 } })).newPage()
@@ -153,10 +154,7 @@ describe.skipIf(withoutChromium !== "")("the page of nodes", () => {
     const settings = (name: string) => ({ simulator: ["--cameras", "1"], settings: { NIGHTJAR_NODE_NAME: name } })
     const nodes = await Promise.all([startNode(settings("alpha")), startNode(settings("beta"))])
     const [alpha, beta] = nodes
-    const browser = await chromium.launch({
-      executablePath: "/usr/bin/chromium",
-      args: ["--no-sandbox", "--disable-gpu"],
-    })
+    const browser = await launchChromium()
     try {
       const [here, there] = [await opened(browser, alpha!), await opened(browser, beta!)]
       assert.deepStrictEqual(await faultsOf(here), [])

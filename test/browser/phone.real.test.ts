@@ -7,8 +7,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
-import { type Browser, chromium, type Page } from "playwright-core"
-import { eventually, password, type Running, signIn, startNode, withoutChromium } from "./node.ts"
+import type { Browser, Page } from "playwright-core"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
+import { eventually, password, type Running, signIn, startNode } from "./node.ts"
 
 /** Where nobody answers: what is near is found without it. */
 const iceServers = "turn:me:s%22crit@127.0.0.1:9"
@@ -16,17 +17,11 @@ const run = promisify(execFile)
 const mobile = "/camera/api/v1/cameras/mobile"
 
 const launch = (): Promise<Browser> =>
-  chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-background-networking",
-      "--use-fake-device-for-media-stream",
-      "--use-fake-ui-for-media-stream",
-      "--allow-loopback-in-peer-connection",
-    ],
-  })
+  launchChromium(
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    "--allow-loopback-in-peer-connection",
+  )
 
 const post = (address: string, path: string, body: unknown, headers: Record<string, string> = {}) =>
   fetch(`${address}${path}`, {

@@ -2,12 +2,11 @@
 import type { Run } from "#test/media/recorded.ts"
 import { serving } from "#test/replay-server.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { type Browser, chromium, type Page } from "playwright-core"
+import type { Browser, Page } from "playwright-core"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 
-const executablePath = "/usr/bin/chromium"
-const without = !existsSync(executablePath)
 const script = readFileSync(createRequire(import.meta.url).resolve("hls.js/dist/hls.js"), "utf8")
 
 /** What the page tells of its player. */
@@ -58,10 +57,7 @@ const playing = <A>(runs: ReadonlyArray<Run>, speed: number, use: (page: Page) =
   serving(runs, speed, async (master) => {
     let browser: Browser | undefined
     try {
-      browser = await chromium.launch({
-        executablePath,
-        args: ["--no-sandbox", "--autoplay-policy=no-user-gesture-required"],
-      })
+      browser = await launchChromium("--autoplay-policy=no-user-gesture-required")
       const page = await browser.newPage()
       const { origin } = new URL(master)
       await page.route(
@@ -78,7 +74,7 @@ const playing = <A>(runs: ReadonlyArray<Run>, speed: number, use: (page: Page) =
 
 const h264: Run = { video: "main-640x360-25.h264", audio: "tone-16000.aac", seconds: 20, afterMs: 0 }
 
-describe.skipIf(without)(`hls.js plays replay${without ? " (skipped: no Chromium)" : ""}`, () => {
+describe.skipIf(withoutChromium !== "")(`hls.js plays replay${withoutChromium && ` (${withoutChromium})`}`, () => {
   it.live("over a gap and a restart, without a hole in its timeline, with the clock", () =>
     playing([h264, { ...h264, afterMs: 90_000 }, { ...h264, afterMs: 30_000, restarted: true }], 1, async (page) => {
       const seen = await until(

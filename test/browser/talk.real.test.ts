@@ -1,22 +1,17 @@
 /** Chromium with its made-up microphone, which beeps: the camera hears it for as long as the button is held, and who may not is told why. */
 import { assert, describe, it } from "@effect/vitest"
-import { type Browser, chromium, type Page } from "playwright-core"
+import type { Browser, Page } from "playwright-core"
 import { startSimulator } from "../camera-simulator/simulator.ts"
-import { eventually, password, signIn, startNode, withoutChromium } from "./node.ts"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
+import { eventually, password, signIn, startNode } from "./node.ts"
 
 const launch = (): Promise<Browser> =>
-  chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-background-networking",
-      "--allow-loopback-in-peer-connection",
-      "--autoplay-policy=no-user-gesture-required",
-      "--use-fake-device-for-media-stream",
-      "--use-fake-ui-for-media-stream",
-    ],
-  })
+  launchChromium(
+    "--allow-loopback-in-peer-connection",
+    "--autoplay-policy=no-user-gesture-required",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+  )
 
 /** The only camera, as large as the wall. */
 const enlarged = async (browser: Browser, address: string): Promise<Page> => {

@@ -4,6 +4,7 @@
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Locator } from "playwright-core"
+import { withoutChromium } from "../harness/chromium.ts"
 import { makeReport } from "../harness/report.ts"
 import {
   judgeRecordings,
@@ -15,7 +16,7 @@ import {
   watchTiles,
 } from "../harness/wall-proof.ts"
 import { faultsOf } from "./axe.ts"
-import { eventually, signIn, withoutChromium } from "./node.ts"
+import { eventually, signIn } from "./node.ts"
 
 const footage = { main: "main-640x360-25.h264", sub: "sub-320x180-10.h264" }
 

@@ -8,13 +8,10 @@
  * 2. Nothing waits for the footage to be played in its own time: the player stands still, buffers, and jumps to the end of what it
  *    has buffered, until the end of the stream is buffered.
  */
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { chromium, type Page } from "playwright-core"
-
-const chromiumPath = "/usr/bin/chromium"
-/** Why there can be no browser; empty where there can. */
-export const withoutBrowser: string = existsSync(chromiumPath) ? "" : `no ${chromiumPath}`
+import type { Page } from "playwright-core"
+import { launchChromium } from "./chromium.ts"
 
 export interface HlsSeen {
   /** Numbers of the pictures that were appended, without repetition, in order. */
@@ -79,7 +76,7 @@ const untilDone = async (tab: Page, limitMs: number): Promise<Looked> => {
 
 export const readByHls = async (master: string, limitMs: number): Promise<HlsSeen> => {
   const script = readFileSync(createRequire(import.meta.url).resolve("hls.js/dist/hls.js"), "utf8")
-  const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox", "--disable-gpu"] })
+  const browser = await launchChromium()
   try {
     const tab = await browser.newPage()
     const { origin } = new URL(master)

@@ -14,7 +14,8 @@ import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { type GstCameras, startGstCameras } from "../peers/gst.ts"
 import { record, type Recorded } from "./cameras.ts"
-import { readByHls, withoutBrowser } from "./hls-page.ts"
+import { withoutChromium } from "./chromium.ts"
+import { readByHls } from "./hls-page.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
 import { readShelf, type Shelf } from "./shelf.ts"
@@ -108,8 +109,8 @@ const replay = async (
   report.check(fine, `${name}: ffprobe decodes ${probed.pictures} of ${count} pictures; ${probed.errors.slice(0, 400)}`)
   report.say(`${name}: ffprobe decodes ${probed.pictures} of ${count} pictures by HLS`)
   if (!options.browser.includes(name)) return
-  if (withoutBrowser !== "") {
-    report.say(`SKIPPED: hls.js (${withoutBrowser})`)
+  if (withoutChromium !== "") {
+    report.say(`SKIPPED: hls.js (${withoutChromium})`)
     return
   }
   const begun = performance.now()

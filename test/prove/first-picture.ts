@@ -9,7 +9,8 @@
 import { loadavg } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Page } from "playwright-core"
-import { eventually, launchChromium, recordCamera, signIn, startNode, withoutChromium } from "../browser/node.ts"
+import { eventually, recordCamera, signIn, startNode } from "../browser/node.ts"
+import { launchChromium, withoutChromium } from "../harness/chromium.ts"
 
 const runs = 10
 const mostMs = 500

@@ -7,8 +7,9 @@ import { Effect, Redacted } from "effect"
 import { stat, writeFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Page } from "playwright-core"
-import { eventually, launchChromium, recordCamera, type Running, signIn, startNode } from "../browser/node.ts"
+import { eventually, recordCamera, type Running, signIn, startNode } from "../browser/node.ts"
 import { startSimulator } from "../camera-simulator/simulator.ts"
+import { launchChromium } from "../harness/chromium.ts"
 import { startDevice } from "../onvif-simulator/device.ts"
 
 /** What a README may weigh down a clone with, bytes. */

@@ -2,8 +2,8 @@
 import type { DeviceUuid } from "#schema/camera-mobile.ts"
 import { useEffect, useState } from "react"
 import { phoneStatus, preparePhone } from "../api-phone.ts"
-import { messageOf } from "../api.ts"
 import { momentOf } from "../time.ts"
+import { useQuery } from "../use-query.ts"
 import { Copyable, Form, Text, useAction } from "./forms.tsx"
 import { Badge, Problem } from "./notes.tsx"
 
@@ -14,20 +14,13 @@ type Status = Awaited<ReturnType<typeof phoneStatus>>
 
 /** Asks until the phone sends or the code has expired. */
 const useStatus = (deviceUuid: DeviceUuid) => {
-  const [status, setStatus] = useState<Status | null>(null)
-  const [error, setError] = useState<string | null>(null)
-  const over = status?.state === "expired" || status?.publishing === true
+  const [over, setOver] = useState(false)
+  const { data, error } = useQuery(`phone ${deviceUuid}`, () => phoneStatus(deviceUuid), askEveryMs, !over)
+  const told = data?.state === "expired" || data?.publishing === true
   useEffect(() => {
-    if (over) return
-    const timer = setInterval(() => {
-      phoneStatus(deviceUuid).then((now) => {
-        setError(null)
-        setStatus(now)
-      }, (reason: unknown) => setError(messageOf(reason)))
-    }, askEveryMs)
-    return () => clearInterval(timer)
-  }, [deviceUuid, over])
-  return { status, error }
+    if (told) setOver(true)
+  }, [told])
+  return { data, error }
 }
 
 const progress = (status: Status | null): { readonly state: string; readonly text: string } => {
@@ -37,8 +30,8 @@ const progress = (status: Status | null): { readonly state: string; readonly tex
 }
 
 const Scan = ({ onDone, ticket }: { readonly ticket: Ticket; readonly onDone: () => void }) => {
-  const { error, status } = useStatus(ticket.deviceUuid)
-  const now = progress(status)
+  const { data, error } = useStatus(ticket.deviceUuid)
+  const now = progress(data)
   return (
     <div className="stack">
       <p>

@@ -12,9 +12,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Browser, Locator, Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
+import { launchChromium } from "../../harness/chromium.ts"
 import { type VendorKey, vendorKey } from "../../license-vendor.ts"
 import { faultsOf } from "../axe.ts"
-import { launchChromium, recordCamera, type Running, signIn, startNode } from "../node.ts"
+import { recordCamera, type Running, signIn, startNode } from "../node.ts"
 
 interface Started {
   readonly node: Running
