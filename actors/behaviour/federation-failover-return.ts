@@ -79,7 +79,8 @@ export const makeReturn = Effect.gen(function*() {
     }
     yield* ownership.raise(slot, epoch)
     // At once, not at the next look of the activation loop.
-    yield* Effect.forkDetach(Effect.flatMap(cameraBundles.ids(slot), (ids) => cameraBundles.start(slot, ids)))
+    const starting = Effect.flatMap(cameraBundles.ids(slot), (ids) => cameraBundles.start(slot, ids))
+    yield* Effect.forkDetach(chore("Starting the cameras that came home", starting))
   })
   /** Answers what the machine wants besides raising the epoch, which is done here. */
   const feed = (event: HomecomingEvent): Effect.Effect<ReadonlyArray<HomecomingCommand>, DependencyUnavailable> =>

@@ -20,6 +20,7 @@ import type { BundledCamera, FailoverBundle } from "#schema/federation-bundle.ts
 import { BundleAnswer, type ProtectionId, type SessionTrial } from "#schema/federation-failover.ts"
 import type { Slot } from "#schema/ownership.ts"
 import { Cause, Clock, Deferred, Effect, Redacted } from "effect"
+import { chore } from "./chore.ts"
 import { ingestOf, needOf } from "./federation-failover-capacity.ts"
 import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
 import { shadowedOf } from "./federation-failover-streams.ts"
@@ -130,7 +131,7 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
         const tries = !trying.has(id) && ward.state().service === null
         if (tries) trying.add(id)
         yield* ward.outcome({ type: "bundleRefreshed", digest: known.digest })
-        if (tries) yield* Effect.forkDetach(tryCameras(ward, known.cameras))
+        if (tries) yield* Effect.forkDetach(chore("Trying cameras", tryCameras(ward, known.cameras)))
       },
     )
     const fetch = Effect.fnUntraced(function*(ward: Ward, peer: Peer) {
