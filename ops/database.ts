@@ -8,9 +8,9 @@
  * 3. The pool is bounded (see `maxConnections`), and so is the wait for a connection to be opened.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, type Redacted } from "effect"
+import { type Effect, Layer, type Redacted } from "effect"
 import { Migrator, type SqlClient, type SqlError } from "effect/sql"
-import { readdir } from "node:fs/promises"
+import { migrations } from "./migrations.ts"
 
 export interface DatabaseOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -36,34 +36,12 @@ export const layerClient = (
     keepAlive: "10 seconds",
   })
 
-const folder = new URL("../actors/store/migrations/", import.meta.url)
-
-const migrationName = /^\d{4}_[a-z-]+\.ts$/
-
-/** A file whose name the loader does not know would be left out without a word. */
-const named = (name: string): Effect.Effect<string, Migrator.MigrationError> =>
-  migrationName.test(name) ?
-    Effect.succeed(name) :
-    Effect.fail(new Migrator.MigrationError({ kind: "ImportError", message: `${name} is no name of a migration` }))
-
-/** Every `NNNN_<slice>.ts` of the migrations folder; each exports by default an effect over `SqlClient`. */
-const loader: Migrator.Loader = Effect.tryPromise({
-  try: () => readdir(folder),
-  catch: (cause) =>
-    new Migrator.MigrationError({ kind: "ImportError", message: "The migrations cannot be listed", cause }),
-}).pipe(
-  Effect.flatMap((names) => Effect.forEach(names.filter((name) => name.endsWith(".ts")), named)),
-  Effect.flatMap((names) =>
-    Migrator.fromGlob(Object.fromEntries(names.map((name) => [name, () => import(new URL(name, folder).href)])))
-  ),
-)
-
 /** Brings the schema up to date; answers what was run. */
 export const migrate: Effect.Effect<
   ReadonlyArray<readonly [id: number, name: string]>,
   Migrator.MigrationError | SqlError.SqlError,
   SqlClient.SqlClient
-> = Migrator.make({})({ loader, table: "schema_migration" })
+> = Migrator.make({})({ loader: Migrator.fromGlob(migrations), table: "schema_migration" })
 
 /** {@link layerClient} with the schema up to date. */
 export const layer = (options: DatabaseOptions) =>

@@ -1,15 +1,7 @@
-/**
- * The entry of `nightjar`: alone it wires layers together, and hands the commands that act on the node itself to the command
- * line.
- */
+/** The entry of `nightjar`: runs its program, from the bundle where one was made of the sources as they are. */
 import "./threads.ts"
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
-import { makeCommands } from "./cli/commands.ts"
-import { examine } from "./doctor.ts"
-import { start } from "./start.ts"
-import { version } from "./version.ts"
+import { findBundle } from "./bundle.ts"
 
-Command.run(makeCommands({ start, examine }), { version }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)
+const bundle = findBundle()
+if (bundle === null) await import("./program.ts")
+else await import(bundle)

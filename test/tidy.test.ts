@@ -95,6 +95,14 @@ describe("the house", () => {
     )
   })
 
+  it("lists every migration", () => {
+    const listed = [
+      ...text("ops/migrations.ts").matchAll(/"(.+)": \(\) => import\("#(actors\/store\/migrations\/.+)"\)/g),
+    ]
+    none(listed.filter(([, name, path]) => basename(path!) !== name).map(([line]) => line))
+    assert.deepStrictEqual(listed.map(([, , path]) => path), under("actors/store/migrations").toSorted())
+  })
+
   it("names each table in one slice's store", () => {
     const owner = new Map<string, string>()
     const wrong: Array<string> = []

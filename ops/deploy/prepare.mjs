@@ -9,6 +9,7 @@
  *
  * 4. The Node that npm brought needs libatomic, which a bare Debian does not have: it is installed the same way, and without
  *    it nothing can run.
+ * 5. What a node runs is bundled, so that it starts with half the work; without the bundle it runs from its sources.
  *
  * Plain JavaScript that Node 18 can run: it is the system's Node that starts it (`npm_node_execpath`).
  */
@@ -80,3 +81,7 @@ if (!starts() && !(process.platform === "linux" && install(["libatomic1"], "Node
   process.exit(1)
 }
 if (existsSync(join(modules, "nanomsg")) && !loads()) buildNanomsg()
+const bundled = run(node, [join("ops", "deploy", "bundle.ts")])
+if (bundled.status !== 0) {
+  console.error(`prepare: there is no bundle; going on from the sources.\n${bundled.stderr?.slice(-2000) ?? ""}`)
+}
