@@ -8,7 +8,7 @@
 import { NodeId } from "#schema/common.ts"
 import { ProtectionSettings, RerouteStatus, Turn } from "#schema/federation-protection.ts"
 import { ProtectionClass, ProtectionState } from "#schema/federation.ts"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 
 /** This node's own service of the home node's slot, from the decision to take it until the captures have ended. */
 const Service = Schema.Struct({
@@ -34,6 +34,12 @@ const Service = Schema.Struct({
   takenMs: Schema.Finite,
   /** Another guardian serves with a better right. */
   fenced: Schema.Boolean,
+  /** How often in a row the home node did not take its cameras back. */
+  refusals: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+  /** That it does not was told to people. */
+  heldTold: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** An administrator decided that the cameras go home before what was changed of them here. */
+  withoutChanges: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
 })
 export type Service = typeof Service.Type
 
@@ -117,7 +123,8 @@ export type ProtectionEvent =
   | { readonly type: "bundleFailed"; readonly reason: string }
   /** `override` states that the home node is off, and moves control where voters cannot. */
   | { readonly type: "takeover"; readonly drill: boolean; readonly override: boolean }
-  | { readonly type: "failback" }
+  /** `withoutChanges`: what was changed here of the home node's cameras follows when it can be fetched. */
+  | { readonly type: "failback"; readonly withoutChanges?: boolean }
   | { readonly type: "release" }
   | { readonly type: "slotTaken"; readonly epoch: number; readonly rerouteId: string }
   /** `inForce`: the epoch that was found instead, 0 where that was not the reason. */
@@ -155,7 +162,14 @@ export type ProtectionCommand =
    * Ask the home node to serve at `epoch`; it judges the turns, raises its epoch and records before it agrees. Captures here go
    * on. Outcome `gaveBack` or `giveBackFailed` (no answer in time is a failure).
    */
-  | { readonly type: "giveBack"; readonly epoch: number; readonly turns: ReadonlyArray<Turn> }
+  | {
+    readonly type: "giveBack"
+    readonly epoch: number
+    readonly turns: ReadonlyArray<Turn>
+    readonly withoutChanges: boolean
+  }
+  /** The home node does not take its cameras back, again and again: a person should look. Once a service; no outcome. */
+  | { readonly type: "tellHeld"; readonly refusals: number; readonly reason: string }
   /** End the captures of the slot; what was recorded stays and can be watched. Outcome `stopped`. */
   | { readonly type: "stopServing"; readonly epoch: number }
   /** Outcome `recordedBack`. */
@@ -178,6 +192,9 @@ export interface Step {
   readonly state: Protection
   readonly commands: ReadonlyArray<ProtectionCommand>
 }
+
+/** So often in a row a failback fails before people are told. */
+export const refusalsUntilHeld = 3
 
 /** A protection that was just registered. */
 export const register = (
@@ -218,7 +235,10 @@ export const tagOf = (state: Protection, nowMs: number): ProtectionState => {
   if (state.released) return "released"
   if (service?.fenced === true) return "fenced"
   if (service?.step === "taking") return "takingOver"
-  if (service?.step === "serving") return present(state, nowMs) ? "restored" : "takenOver"
+  // A failback that fails again and again is no news each time.
+  if (service?.step === "serving" || (service?.step === "returning" && service.refusals >= refusalsUntilHeld)) {
+    return present(state, nowMs) ? "restored" : "takenOver"
+  }
   if (service !== null) return "failingBack"
   if (!state.granted) return "pendingGrant"
   if (silence(state, nowMs) >= state.settings.suspectMs) return "suspect"

@@ -22,6 +22,7 @@ import {
   type Protection,
   type ProtectionCommand,
   type ProtectionEvent,
+  refusalsUntilHeld,
   type Service,
   silence,
   type Step,
@@ -98,6 +99,9 @@ const newService = (epoch: number, nowMs: number): Service => ({
   drill: false,
   takenMs: nowMs,
   fenced: false,
+  refusals: 0,
+  heldTold: false,
+  withoutChanges: false,
 })
 
 /** An administrator's takeover: of a home node that may well be there, or with the statement that it is off. */
@@ -120,6 +124,17 @@ const takeover = (
       override: event.override,
       hold: !event.drill && present(state, nowMs),
     },
+  }
+}
+
+/** An administrator's failback: at once, and no longer after the wait of one that failed. */
+const failback = (state: Protection, withoutChanges: boolean, nowMs: number): Protection => {
+  const { service } = state
+  if (service === null) return { ...state, failbackAsked: false }
+  const soon = service.step === "serving" ? { notBeforeMs: nowMs } : {}
+  return {
+    ...withService(state, { ...soon, withoutChanges: service.withoutChanges || withoutChanges }),
+    failbackAsked: true,
   }
 }
 
@@ -152,8 +167,10 @@ const outcome = (state: Protection, event: ProtectionEvent, nowMs: number): Prot
   }
   if (event.type === "giveBackFailed" && step === "returning") {
     // The statement that the home node is off ended when it was asked to serve.
-    const notBeforeMs = nowMs + state.settings.retryMs
-    const again = withService(state, { step: "serving", inFlight: false, override: false, notBeforeMs })
+    // Each try takes control away for a moment: the next comes later and later.
+    const refusals = service.refusals + 1
+    const notBeforeMs = nowMs + state.settings.retryMs * Math.min(refusals, patience)
+    const again = withService(state, { step: "serving", inFlight: false, override: false, notBeforeMs, refusals })
     return { ...again, epoch: Math.max(state.epoch, event.inForce), failbackAsked: false, reason: event.reason }
   }
   if (event.type === "stopped" && step === "stopping") {
@@ -185,7 +202,8 @@ const absorb = (state: Protection, event: ProtectionEvent, nowMs: number): Prote
     case "heartbeat": {
       const same = state.home.bootId === event.bootId
       const serves = event.servingNodeId === state.homeNodeId ? event.epoch : 0
-      const now = heard(same ? state : { ...state, stableSinceMs: null }, nowMs)
+      // Another life of it: what it refused before says little.
+      const now = heard(same ? state : { ...withService(state, { refusals: 0 }), stableSinceMs: null }, nowMs)
       return {
         ...now,
         granted: event.granted ?? state.granted,
@@ -220,7 +238,7 @@ const absorb = (state: Protection, event: ProtectionEvent, nowMs: number): Prote
     case "takeover":
       return takeover(state, event, nowMs)
     case "failback":
-      return { ...state, failbackAsked: state.service !== null }
+      return failback(state, event.withoutChanges ?? false, nowMs)
     case "release":
       return { ...state, released: true }
     case "recordedBack":
@@ -347,12 +365,18 @@ const giveBack: Rule = (state, nowMs) => {
   const goes = service?.step === "returning" ||
     (service?.step === "serving" && nowMs >= service.notBeforeMs && present(state, nowMs) && due(state, service, nowMs))
   if (service === null || !goes || service.inFlight) return null
-  const { epoch } = service
+  const { epoch, withoutChanges } = service
   return give(
     withService(state, { step: "returning", inFlight: true, lease: "none" }),
     { type: "releaseLease", epoch },
-    { type: "giveBack", epoch: Math.max(epoch, state.epoch) + 1, turns: state.turns },
+    { type: "giveBack", epoch: Math.max(epoch, state.epoch) + 1, turns: state.turns, withoutChanges },
   )
+}
+
+const held: Rule = (state) => {
+  const { reason, service } = state
+  if (service?.step !== "serving" || service.heldTold || service.refusals < refusalsUntilHeld) return null
+  return give(withService(state, { heldTold: true }), { type: "tellHeld", refusals: service.refusals, reason })
 }
 
 const end: Rule = (state, nowMs) => {
@@ -382,7 +406,20 @@ const settle: Rule = (state, nowMs) => {
   )
 }
 
-const rules: ReadonlyArray<Rule> = [silent, bundle, ask, start, yieldTo, retake, take, control, giveBack, end, settle]
+const rules: ReadonlyArray<Rule> = [
+  silent,
+  bundle,
+  ask,
+  start,
+  yieldTo,
+  retake,
+  take,
+  control,
+  giveBack,
+  held,
+  end,
+  settle,
+]
 
 /** What follows from `event` at `nowMs`. */
 export const step = (before: Protection, event: ProtectionEvent, nowMs: number): Step => {

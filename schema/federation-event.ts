@@ -64,6 +64,16 @@ export const failoverEventTypes = {
     notify: true,
     data: takeover,
   },
+  "failover.failback.held": {
+    title: "Failback does not come about",
+    description:
+      "A home node that is back does not take its cameras, again and again; they are served here meanwhile, and it is tried on. `reason` " +
+      "is its word. Where `changes` cannot be fetched from here an administrator may fail back without them",
+    severity: "critical",
+    permission: "federation:read",
+    notify: true,
+    data: Schema.Struct({ ...failover.fields, refusals: Schema.Int, changes: Schema.NullOr(Schema.Int) }),
+  },
   "failover.recordback.completed": {
     title: "Footage is home",
     description: "Everything that was recorded elsewhere has come home, and its receipts are in",

@@ -165,6 +165,8 @@ export const ProtectionView = Schema.Struct({
   sessions: Schema.Array(SessionTrial),
   /** Changes of its cameras that were made here and that the home node does not have yet; null: not known at the moment. */
   changes: Schema.NullOr(Schema.Int),
+  /** How often in a row the home node did not take its cameras back; `reason` tells why. */
+  refusals: Schema.Int,
   /** Null: nothing is held, because of its class or because its cameras are not known here. */
   shadow: Schema.NullOr(ShadowView),
   drill: Schema.NullOr(Schema.Struct({ at: Instant, gapMs: Schema.NullOr(Schema.Int), channels: Schema.Int })),
@@ -188,6 +190,8 @@ export const Reroute = Schema.Struct({
   /** From the last sign of the home node to the first key frame stored here, of the channel that waited longest; null: not yet. */
   gapMs: Schema.NullOr(Schema.Int),
   gaps: Schema.Array(Schema.Struct({ channelId: ChannelId, gapMs: Schema.NullOr(Schema.Int) })),
+  /** Why it does not end: a failback that the home node refused `refusals` times in a row, or changes that wait for it. */
+  held: Schema.NullOr(Schema.Struct({ refusals: Schema.Int, reason: Schema.String })),
   drill: Schema.Boolean,
   recordBack: Schema.Struct({
     state: RecordBackState,
@@ -295,6 +299,8 @@ export type BundleAnswer = typeof BundleAnswer.Type
 export const ReturnRequest = Schema.Struct({
   epoch: Schema.Int,
   turns: Schema.Array(Turn).check(Schema.isMaxLength(64)),
+  /** By an administrator's decision: it serves before it has what was changed of its cameras at the guardian. */
+  withoutChanges: Schema.optionalKey(Schema.Boolean),
 })
 export const ReturnAnswer = Schema.Struct({ epoch: Schema.Int })
 

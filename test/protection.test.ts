@@ -39,8 +39,9 @@ const Turns = Schema.Array(Schema.Struct({ epoch: small, nodeId: Schema.Literals
 /** Any event, with few values so that they meet. */
 const AnyEvent = Schema.Union([
   Schema.Struct({
-    type: Schema.Literals(["restarted", "granted", "revoked", "failback", "release", "leaseLost", "stopped"]),
+    type: Schema.Literals(["restarted", "granted", "revoked", "release", "leaseLost", "stopped"]),
   }),
+  Schema.Struct({ type: Schema.Literal("failback"), withoutChanges: Schema.optionalKey(Schema.Boolean) }),
   Schema.Struct({ type: Schema.Literals(["homeAsked"]) }),
   Schema.Struct({ type: Schema.Literal("tick"), windowOpen: Schema.Boolean }),
   Schema.Struct({
@@ -300,6 +301,44 @@ describe("protection, by name", () => {
     ])
     assert.strictEqual(rest.epoch, 3)
     assert.strictEqual(rest.tag, "protected")
+  })
+
+  it("tells people of a failback that fails again and again, tries less often, and goes without the changes when told to", () => {
+    let { state } = silentUntil(protectedAt10(), 13_000)
+    state = step(state, { type: "slotTaken", epoch: 2, rerouteId: reroute }, 13_100).state
+    const tried: Array<number> = []
+    const told: Array<readonly [number, ProtectionCommand]> = []
+    const tell = (event: ProtectionEvent, now: number): void => {
+      const next = step(state, event, now)
+      state = next.state
+      for (const command of next.commands) {
+        if (command.type === "tellHeld") told.push([tried.length, command])
+        if (command.type !== "giveBack") continue
+        tried.push(now)
+        assert.isFalse(command.withoutChanges)
+        tell({ type: "giveBackFailed", reason: "the changes cannot be read", inForce: 0 }, now)
+      }
+    }
+    for (let now = 13_500; now < 180_000; now += 500) tell(beat(1), now)
+    const waits = tried.slice(1).map((at, n) => at - tried[n]!)
+    assert.deepStrictEqual(waits.slice(0, 4), [2_000, 4_000, 6_000, 8_000])
+    assert.strictEqual(waits.at(-1), 16_000)
+    assert.deepStrictEqual(told, [[3, { type: "tellHeld", refusals: 3, reason: "the changes cannot be read" }]])
+    assert.strictEqual(state.tag, "restored")
+    // A restart keeps what an administrator decided.
+    const asked = step(state, { type: "failback", withoutChanges: true }, 180_100)
+    assert.deepInclude(asked.commands, {
+      type: "giveBack",
+      epoch: 3,
+      turns: [{ epoch: 2, nodeId: self }],
+      withoutChanges: true,
+    })
+    assert.strictEqual(asked.state.tag, "restored", "each try is no news")
+    const { given } = calm(asked.state, 181_000, 40)
+    assert.isTrue(
+      given.filter(({ type }) => type === "giveBack").every((one) => "withoutChanges" in one && one.withoutChanges),
+    )
+    assert.isTrue(given.some(({ type }) => type === "cleanUp"))
   })
 
   it("keeps footage of a turn that the home node does not know of yet", () => {

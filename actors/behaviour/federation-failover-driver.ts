@@ -132,6 +132,8 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
           return controls.release(ward.row().homeNodeId)
         case "giveBack":
           return takeover.giveBack(ward, command)
+        case "tellHeld":
+          return takeover.tellHeld(ward, command)
         case "stopServing":
           return Effect.orDie(takeover.stop(ward))
         case "beginRecordBack":
@@ -228,7 +230,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
       const ward = ofHome(homeNodeId)
       if (ward === undefined) return
       const { bootId, bundleDigest, epoch, guardianGranted, servingNodeId } = heartbeat
-      ward.heard(heardMs)
+      yield* Effect.forkDetach(ward.heard(heardMs))
       const granted = guardianGranted ?? ward.state().granted
       if (granted !== ward.state().granted) yield* ward.tell({ type: granted ? "granted" : "revoked" })
       yield* ward.tell({ type: "heartbeat", bootId, bundleDigest, epoch, servingNodeId })

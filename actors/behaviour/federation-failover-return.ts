@@ -4,8 +4,8 @@
  *
  * Invariants
  * 1. The state is on record before a command of it is carried out.
- * 2. It agrees to serve again when what was changed elsewhere of its configuration is in force here (`federation-journal.ts`), and every
- *    recording that can has a picture of the new epoch on its disk.
+ * 2. It agrees to serve again when what was changed elsewhere of its configuration is in force here (`federation-journal.ts`), unless an
+ *    administrator decided otherwise, and every recording that can has a picture of the new epoch on its disk.
  * 3. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
@@ -25,8 +25,8 @@ import {
 } from "#cluster/homecoming.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { NodeId } from "#schema/common.ts"
-import { EpochRefused, GuardianNotGranted } from "#schema/federation-failover.ts"
-import { RerouteStatus, type Turn } from "#schema/federation-protection.ts"
+import { EpochRefused, GuardianNotGranted, type ReturnRequest } from "#schema/federation-failover.ts"
+import { RerouteStatus } from "#schema/federation-protection.ts"
 import { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Duration, Effect, Schedule, Schema, Semaphore } from "effect"
@@ -51,8 +51,12 @@ const encodeKept = Schema.encodeSync(Schema.toCodecJson(Homecoming))
 const databaseAway = () =>
   new DependencyUnavailable({ dependency: "database", message: "The database does not answer; try again in a moment." })
 
-const changesAway = () =>
-  new DependencyUnavailable({ dependency: "node", message: "The changes made there could not be taken; try again." })
+/** A person reads it at the guardian. */
+const changesAway = (error: { readonly message: string }) =>
+  new DependencyUnavailable({
+    dependency: "node",
+    message: `What was changed of its cameras at the guardian could not be taken: ${error.message}`,
+  })
 
 export const makeReturn = Effect.gen(function*() {
   const [store, ownership, peers, controls] = yield* Effect.all([FailoverStore, Ownership, Peers, Controls])
@@ -169,11 +173,15 @@ export const makeReturn = Effect.gen(function*() {
 
   /** A guardian gives the cameras back: answers the epoch with which they are recorded here. */
   return Effect.fn("Failovers.comeBack")(
-    function*(asker: NodeId, request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> }) {
+    function*(asker: NodeId, { epoch, turns, withoutChanges }: typeof ReturnRequest.Type) {
       // Before this node controls again: its cameras go on as they were there.
       const granted = (yield* peers.list()).some((peer) => peer.guardianGranted && peer.nodeId === asker)
-      if (granted) yield* Effect.mapError(takeChanges(asker), changesAway)
-      const commands = yield* tell({ type: "giveBack", from: asker, ...request })
+      if (granted && withoutChanges === true) {
+        yield* Effect.logWarning("An administrator of the guardian gives the cameras back before their changes", {
+          guardian: asker,
+        })
+      } else if (granted) yield* Effect.mapError(takeChanges(asker), changesAway)
+      const commands = yield* tell({ type: "giveBack", from: asker, epoch, turns })
       for (const command of commands) {
         if (command.type === "refuse") {
           return yield* command.code === "not_granted" ?

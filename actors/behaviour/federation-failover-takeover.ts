@@ -231,7 +231,8 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const groupMs = yield* recordBundles.longestGroupMs(slot, epoch)
       return groupMs === null ? {} : { overlapMs: Math.min(mostOverlapMs, 2 * groupMs) }
     })
-    const giveBack = Effect.fn("failover.giveBack")(function*(ward: Ward, { epoch, turns }: Command<"giveBack">) {
+    const giveBack = Effect.fn("failover.giveBack")(function*(ward: Ward, command: Command<"giveBack">) {
+      const { epoch, turns, withoutChanges } = command
       const { homeNodeId, slot } = ward.row()
       const { service } = ward.state()
       const overlap = yield* overlapOf(slot, service?.epoch ?? epoch)
@@ -241,21 +242,41 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const answer = yield* peers.call(homeNodeId, {
         method: "POST",
         path: returnPath,
-        body: { json: { epoch, turns: turns.map((turn) => ({ ...turn })) } },
+        body: { json: { epoch, turns: turns.map((turn) => ({ ...turn })), withoutChanges } },
         timeout: returnLimit,
       }, ReturnAnswer)
       yield* ward.outcome({ type: "gaveBack", epoch: answer.epoch, ...overlap })
     }, (work, ward) =>
       Effect.catchCause(work, (cause) =>
-        Cause.hasInterruptsOnly(cause) ?
-          Effect.interrupt :
-          ward.outcome({ type: "giveBackFailed", reason: wordsOf(cause), inForce: 0 })))
+        Effect.gen(function*() {
+          if (Cause.hasInterruptsOnly(cause)) {
+            return yield* Effect.interrupt
+          }
+          const rerouteId = ward.state().service?.rerouteId ?? null
+          // It is served here as before.
+          if (rerouteId !== null) {
+            yield* Effect.ignore(store.setReroute(RerouteId.make(rerouteId), { state: "serving" }))
+          }
+          yield* ward.outcome({ type: "giveBackFailed", reason: wordsOf(cause), inForce: 0 })
+        })))
+    /** For the log, and for whoever is notified. */
+    const tellHeld = Effect.fnUntraced(function*(ward: Ward, { reason, refusals }: Command<"tellHeld">) {
+      const { homeNodeId, name } = ward.row()
+      const changes = yield* journals.waiting().pipe(
+        Effect.map((waiting): number | null => waiting.get(homeNodeId) ?? 0),
+        Effect.catch(() =>
+          Effect.succeed(null)
+        ),
+      )
+      const said = { homeNodeId, refusals, changes, reason }
+      yield* Effect.logError("A home node that is back does not take its cameras; it is tried on", said)
+      const data = { homeName: name, servingNodeId: nodeId, epoch: ward.state().epoch, ...said }
+      yield* events.publish({ type: "failover.failback.held", subject: homeNodeId, data, resource: [] })
+    })
 
     const stop = Effect.fn("failover.stop")(function*(ward: Ward) {
       const { homeNodeId, slot } = ward.row()
-      const owner = (yield* ownership.owners).find((one) =>
-        one.slot === slot
-      )
+      const owner = (yield* ownership.owners).find((one) => one.slot === slot)
       if (owner?.nodeId === nodeId && slot !== null) {
         // Whoever moved it meanwhile has done it already.
         yield* ownership.move(slot, homeNodeId, owner.epoch).pipe(Effect.catchTag("StaleEpoch", () => Effect.void))
@@ -292,6 +313,7 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
     return {
       take: taking,
       giveBack,
+      tellHeld,
       stop,
       cleanUp,
       opened,

@@ -24,6 +24,9 @@ const passing: ReadonlySet<ProtectionEvent["type"]> = new Set([
   "settings",
 ])
 
+/** So often at most it goes on record that the home node was heard. */
+const heardEveryMs = 5_000
+
 export interface Ward {
   readonly state: () => Protection
   /** As it is on record; parts of it change by their own writes. */
@@ -32,9 +35,9 @@ export interface Ward {
   readonly tell: (event: ProtectionEvent) => Effect.Effect<void, DependencyUnavailable>
   /** Until it is on record. */
   readonly outcome: (event: ProtectionEvent) => Effect.Effect<void>
-  /** Last sign of the home node, by this node's wall clock; null: none since this process started. */
+  /** Last sign of the home node, by this node's wall clock, a few seconds old where a process before heard it; null: never. */
   readonly heardMs: () => number | null
-  readonly heard: (wallMs: number) => void
+  readonly heard: (wallMs: number) => Effect.Effect<void>
 }
 
 export const makeWard = Effect.fnUntraced(
@@ -48,7 +51,9 @@ export const makeWard = Effect.fnUntraced(
     const scope = yield* Effect.scope
     let row = kept
     let state = begin
-    let heardMs: number | null = null
+    let { heardMs } = kept
+    /** On record. */
+    let keptMs = heardMs ?? 0
 
     const tell = (event: ProtectionEvent): Effect.Effect<void, DependencyUnavailable> =>
       one.withPermits(1)(
@@ -80,9 +85,13 @@ export const makeWard = Effect.fnUntraced(
       tell,
       outcome: (event) => Effect.orDie(Effect.retry(tell(event), Schedule.spaced("1 second"))),
       heardMs: () => heardMs,
-      heard: (wallMs) => {
-        heardMs = wallMs
-      },
+      heard: (wallMs) =>
+        Effect.suspend(() => {
+          heardMs = wallMs
+          if (Math.abs(wallMs - keptMs) < heardEveryMs) return Effect.void
+          keptMs = wallMs
+          return Effect.ignore(store.setHeard(row.id, wallMs))
+        }),
     }
     return ward
   },

@@ -72,7 +72,7 @@ const notBegun: RecordBackProgress = {
   reason: "",
 }
 
-const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Reroute => {
+const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null, held: Reroute["held"]): Reroute => {
   const measured = row.gaps.map(({ gapMs }) => gapMs)
   return {
     id: row.id,
@@ -85,9 +85,19 @@ const rerouteOf = (row: RerouteRow, progress: RecordBackProgress | null): Rerout
     endedAt: row.endedMs,
     gapMs: measured.length === 0 || measured.includes(null) ? null : Math.max(...measured.map((gapMs) => gapMs ?? 0)),
     gaps: row.gaps,
+    held,
     drill: row.drill,
     recordBack: progress ?? { ...notBegun, state: row.state === "done" ? "done" : "pending" },
   }
+}
+
+/** Why a reroute does not end, as far as its fiber knows. */
+const heldOf = (row: RerouteRow, ward: Ward | undefined, waiting: number): Reroute["held"] => {
+  if (ward === undefined) return null
+  const { owed, reason, service } = ward.state()
+  if (service?.rerouteId === row.id) return service.refusals > 0 ? { refusals: service.refusals, reason } : null
+  const waits = waiting > 0 && owed.some(({ rerouteId, step }) => rerouteId === row.id && step === "cleaning")
+  return waits ? { refusals: 0, reason: `The home node has not taken ${waiting} changes of its cameras yet` } : null
 }
 
 /** What stands in the database only; null where that does not answer at once. */
@@ -129,6 +139,7 @@ const viewOf = (ward: Ward, { changes, nowMs, shadow, wallMs }: {
     sessions: row.sessions,
     shadow,
     changes,
+    refusals: state.service?.refusals ?? 0,
     drill: row.drill === null ? null : { at: row.drill.atMs, gapMs: row.drill.gapMs, channels: row.drill.channels },
     createdAt: row.createdMs,
     version: row.version,
@@ -181,7 +192,7 @@ const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => E
       }
       const state = yield* driver.anew(row, false)
       yield* store.addProtection(ownership.nodeId, { ...row, state })
-      const ward = yield* driver.drive({ ...row, state, version: 1 }, state)
+      const ward = yield* driver.drive({ ...row, state, heardMs: null, version: 1 }, state)
       // At once: either it comes, or the home node's administrator sees who asks.
       yield* Effect.forkDetach(refresh(ward))
       return yield* view(ward)
@@ -209,11 +220,27 @@ const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => E
       protect,
       release: (id: ProtectionId) => Effect.flatMap(one(id), (ward) => ward.tell({ type: "release" })),
       takeover,
-      failback: Effect.fn("Failovers.failback")(function*(id: ProtectionId) {
+      failback: Effect.fn("Failovers.failback")(
+        function*(id: ProtectionId, { withoutChanges }: { readonly withoutChanges: boolean }) {
+          const ward = yield* one(id)
+          if (ward.state().service === null) return yield* wrong(ward, "Its cameras are not served here")
+          yield* ward.tell({ type: "failback", withoutChanges })
+          return yield* view(ward)
+        },
+      ),
+      discardChanges: Effect.fn("Failovers.discardChanges")(function*(id: ProtectionId) {
         const ward = yield* one(id)
-        if (ward.state().service === null) return yield* wrong(ward, "Its cameras are not served here")
-        yield* ward.tell({ type: "failback" })
-        return yield* view(ward)
+        const { homeNodeId } = ward.row()
+        if (ward.state().service !== null) {
+          return yield* wrong(ward, "Its cameras are served here with these changes: fail back first, without them")
+        }
+        const discarded = yield* journals.entries(homeNodeId)
+        yield* journals.forget(homeNodeId)
+        yield* Effect.logWarning("Changes of a home node's cameras were discarded", {
+          homeNodeId,
+          changes: discarded.length,
+        })
+        return { protection: yield* view(ward), discarded }
       }),
       snapshot: Effect.fn("Failovers.snapshot")(function*(id: ProtectionId) {
         const ward = yield* one(id)
@@ -317,10 +344,12 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
     const reroutes = Effect.fnUntraced(function*(page: PageRequest) {
       const after = yield* cursor.decode(page.cursor)
       const rows = yield* store.reroutes(page.limit + 1, after?.id ?? null)
-      const shown = yield* Effect.forEach(
-        rows,
-        (row) => Effect.map(recordBacks.progressOf(row.id), (progress) => rerouteOf(row, progress)),
-      )
+      const waiting = yield* journals.waiting()
+      const shown = yield* Effect.forEach(rows, (row) =>
+        Effect.map(recordBacks.progressOf(row.id), (progress) => {
+          const { homeNodeId } = row
+          return rerouteOf(row, progress, heldOf(row, driver.ofHome(homeNodeId), waiting.get(homeNodeId) ?? 0))
+        }))
       return pageFrom({ rows: shown, limit: page.limit, cursor, position: ({ id }) => ({ id }), item: (row) => row })
     })
 

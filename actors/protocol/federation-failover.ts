@@ -24,8 +24,10 @@ import type {
   ProtectionStateWrong,
   ProtectionView,
   Reroute,
+  ReturnRequest,
 } from "#schema/federation-failover.ts"
-import type { RerouteStatus, Turn } from "#schema/federation-protection.ts"
+import type { JournalEntry } from "#schema/federation-journal.ts"
+import type { RerouteStatus } from "#schema/federation-protection.ts"
 import type { Heartbeat, NodeNotFound } from "#schema/federation.ts"
 import type { DependencyUnavailable, InvalidCursor, InvalidInput, VersionConflict } from "#schema/problem.ts"
 import { Context, type Effect } from "effect"
@@ -52,7 +54,16 @@ export class Failovers extends Context.Service<Failovers, {
     id: ProtectionId,
     how: { readonly homeIsOff: boolean; readonly drill: boolean },
   ) => OfProtection<ProtectionView, ProtectionStateWrong>
-  readonly failback: (id: ProtectionId) => OfProtection<ProtectionView, ProtectionStateWrong>
+  /** `withoutChanges`: what was changed here of the home node's cameras follows when it can. */
+  readonly failback: (
+    id: ProtectionId,
+    how: { readonly withoutChanges: boolean },
+  ) => OfProtection<ProtectionView, ProtectionStateWrong>
+  /** What was changed here and never came home will not; answers what that was. Not while the cameras are served here. */
+  readonly discardChanges: (id: ProtectionId) => OfProtection<
+    { readonly protection: ProtectionView; readonly discarded: ReadonlyArray<JournalEntry> },
+    ProtectionStateWrong
+  >
   /** Fetches the configuration of the home node now. */
   readonly snapshot: (id: ProtectionId) => OfProtection<ProtectionView, ProtectionStateWrong>
   /** Newest first. */
@@ -70,7 +81,7 @@ export class Failovers extends Context.Service<Failovers, {
   /** A guardian gives this node its cameras back; answers when they are recorded here. */
   readonly comeBack: (
     asker: NodeId,
-    request: { readonly epoch: number; readonly turns: ReadonlyArray<Turn> },
+    request: typeof ReturnRequest.Type,
   ) => Answer<number, GuardianNotGranted | EpochRefused>
 
   /** An administrator states that the guardian is off; answers who controls what then, as `status` does. */

@@ -45,6 +45,8 @@ export interface ProtectionRow {
   readonly sessions: ReadonlyArray<SessionTrial>
   readonly drill: KeptDrill | null
   readonly createdMs: EpochMs
+  /** When the home node was last heard, a few seconds old at most; null: never. */
+  readonly heardMs: EpochMs | null
   readonly version: number
 }
 
@@ -89,12 +91,13 @@ export class FailoverStore extends Context.Service<FailoverStore, {
   readonly protections: (nodeId: NodeId) => Kept<ReadonlyArray<ProtectionRow>>
   readonly addProtection: (
     nodeId: NodeId,
-    row: Omit<ProtectionRow, "version">,
+    row: Omit<ProtectionRow, "version" | "heardMs">,
   ) => Effect.Effect<void, ProtectionExists | DependencyUnavailable>
   /** Of these nodes, those that some node of this database protects. */
   readonly protectedOf: (nodeIds: ReadonlyArray<NodeId>) => Kept<ReadonlySet<NodeId>>
   readonly setState: (id: ProtectionId, state: unknown) => Kept<void>
   readonly setSlot: (id: ProtectionId, slot: Slot) => Kept<void>
+  readonly setHeard: (id: ProtectionId, heardMs: EpochMs) => Kept<void>
   readonly setSnapshot: (id: ProtectionId, snapshot: KeptSnapshot | null, need: CapacityNeed) => Kept<void>
   readonly setSessions: (id: ProtectionId, sessions: ReadonlyArray<SessionTrial>) => Kept<void>
   readonly setDrill: (id: ProtectionId, drill: KeptDrill) => Kept<void>
@@ -152,13 +155,20 @@ const protecting = (sql: SqlClient.SqlClient) => {
   return {
     protections: (nodeId: NodeId) =>
       answered(Effect.map(
-        sql<Omit<ProtectionRow, "createdMs"> & { readonly createdAt: Date }>`
+        sql<
+          Omit<ProtectionRow, "createdMs" | "heardMs"> & { readonly createdAt: Date; readonly heardAt: Date | null }
+        >`
           SELECT id, home_node_id AS "homeNodeId", name, class, automatic, rank, slot, state, need, snapshot, sessions, drill,
-            created_at AS "createdAt", version
+            created_at AS "createdAt", heard_at AS "heardAt", version
           FROM federation_protection WHERE node_id = ${nodeId} ORDER BY id`,
-        (rows) => rows.map(({ createdAt, ...row }): ProtectionRow => ({ ...row, createdMs: createdAt.getTime() })),
+        (rows) =>
+          rows.map(({ createdAt, heardAt, ...row }): ProtectionRow => ({
+            ...row,
+            createdMs: createdAt.getTime(),
+            heardMs: heardAt?.getTime() ?? null,
+          })),
       )),
-    addProtection: (nodeId: NodeId, row: Omit<ProtectionRow, "version">) =>
+    addProtection: (nodeId: NodeId, row: Omit<ProtectionRow, "version" | "heardMs">) =>
       answered(sql`
           INSERT INTO federation_protection (id, node_id, home_node_id, name, class, automatic, rank, slot, state, need, snapshot,
             sessions, drill, created_at, version)
@@ -186,6 +196,8 @@ const protecting = (sql: SqlClient.SqlClient) => {
       ),
     setSlot: (id: ProtectionId, slot: Slot) =>
       answered(Effect.asVoid(sql`UPDATE federation_protection SET slot = ${slot} WHERE id = ${id}`)),
+    setHeard: (id: ProtectionId, heardMs: EpochMs) =>
+      answered(Effect.asVoid(sql`UPDATE federation_protection SET heard_at = ${new Date(heardMs)} WHERE id = ${id}`)),
     setSnapshot: (id: ProtectionId, snapshot: KeptSnapshot | null, need: CapacityNeed) =>
       answered(Effect.asVoid(sql`
           UPDATE federation_protection SET snapshot = nullif(${json(snapshot)}, 'null'::jsonb), need = ${json(need)}

@@ -118,11 +118,25 @@ const protections = [
         "control of the cameras moves with it, not only recording.",
     ),
   ),
-  HttpApiEndpoint.post("failback", `${one}/failback`, { params, headers, success: ProtectionView, error })
-    .annotateMerge(writes).annotateMerge(
+  HttpApiEndpoint.post("failback", `${one}/failback`, {
+    params,
+    headers,
+    query: { withoutChanges: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+    success: ProtectionView,
+    error,
+  }).annotateMerge(writes).annotateMerge(
+    doc(
+      "Fail back",
+      "As soon as the home node is there. Both record for a moment; what was recorded here goes home. A failback waits until the home " +
+        "node has what was changed here of its cameras; `withoutChanges` lets the changes follow when they can be fetched.",
+    ),
+  ),
+  HttpApiEndpoint.post("discardChanges", `${one}/discard-changes`, { params, headers, success: ProtectionView, error })
+    .annotateMerge(writes).annotateMerge(extension).annotateMerge(
       doc(
-        "Fail back",
-        "As soon as the home node is there. Both record for a moment; what was recorded here goes home.",
+        "Discard changes that never came home",
+        "Of the home node's cameras, made here while they were served here, where the home node cannot take them. What they were stays in " +
+          "the audit log. Not while the cameras are served here: they are in force here.",
       ),
     ),
   HttpApiEndpoint.post("snapshot", `${one}/snapshot`, { params, headers, success: ProtectionView, error })

@@ -9,6 +9,8 @@ import { FederationFailoverGroup } from "../contract/federation-failover.ts"
 import { auditDetail } from "./http-audit.ts"
 
 const protections = "/federation/api/v1/federation/failover/protections"
+/** Changes that an entry of the audit log names one by one. */
+const namedAtMost = 100
 const whole = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
 
 export const FederationFailoverHandlers = HttpApiBuilder.group(
@@ -45,7 +47,28 @@ export const FederationFailoverHandlers = HttpApiBuilder.group(
           return yield* failovers.takeover(params.id, { homeIsOff, drill: false })
         }),
       )
-      .handle("failback", ({ params }) => failovers.failback(params.id))
+      .handle(
+        "failback",
+        Effect.fnUntraced(function*({ params, query }) {
+          const withoutChanges = query.withoutChanges === "true"
+          yield* auditDetail({ withoutChanges })
+          return yield* failovers.failback(params.id, { withoutChanges })
+        }),
+      )
+      .handle(
+        "discardChanges",
+        Effect.fnUntraced(function*({ params }) {
+          const { discarded, protection } = yield* failovers.discardChanges(params.id)
+          const named = discarded.slice(0, namedAtMost).map(({ after, atMs, before, by, id, kind }) => ({
+            [kind]: id,
+            by,
+            changedAt: new Date(atMs).toISOString(),
+            fields: Object.keys(after ?? before ?? {}),
+          }))
+          yield* auditDetail({ changes: discarded.length, discarded: named })
+          return protection
+        }),
+      )
       .handle("snapshot", ({ params }) => failovers.snapshot(params.id))
       .handle("drill", ({ params }) => failovers.takeover(params.id, { homeIsOff: false, drill: true }))
       .handle("reroutes", ({ query }) => failovers.reroutes(pageRequest(query)))

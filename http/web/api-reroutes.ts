@@ -38,7 +38,11 @@ export const grantGuardian = ({ nodeId }: Guardian, granted: boolean) =>
 export const takeOver = ({ id }: ProtectionView, homeIsOff: boolean) =>
   call((api) => api.federationFailover.takeover({ params: { id }, headers: {}, payload: { homeIsOff } }))
 export const failBack = ({ id }: ProtectionView) =>
-  call((api) => api.federationFailover.failback({ params: { id }, headers: {} }))
+  call((api) => api.federationFailover.failback({ params: { id }, headers: {}, query: {} }))
+export const failBackWithout = ({ id }: ProtectionView) =>
+  call((api) => api.federationFailover.failback({ params: { id }, headers: {}, query: { withoutChanges: "true" } }))
+export const discardChanges = ({ id }: ProtectionView) =>
+  call((api) => api.federationFailover.discardChanges({ params: { id }, headers: {} }))
 export const holdDrill = ({ id }: ProtectionView) =>
   call((api) => api.federationFailover.drill({ params: { id }, headers: {} }))
 export const refreshSnapshot = ({ id }: ProtectionView) =>

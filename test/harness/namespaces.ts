@@ -8,7 +8,7 @@
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs"
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs"
 import { request } from "node:http"
 import { createConnection } from "node:net"
 import { tmpdir } from "node:os"
@@ -16,6 +16,7 @@ import * as path from "node:path"
 import { createInterface } from "node:readline"
 import { connect as connectTls } from "node:tls"
 import { type Answer, postmasters, Refused, sleep } from "./node-process.ts"
+import { embeddedUrl } from "./rows.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const harness = import.meta.dirname
@@ -240,6 +241,19 @@ export class Machine {
 
   emptyDisk(): void {
     rmSync(path.join(this.#net.disk(this.name), "filler"), { force: true })
+  }
+
+  /** Behind the node's back, in its embedded database. */
+  sql(statement: string): void {
+    const program = [process.execPath, path.join(harness, "namespace-sql.ts"), embeddedUrl(this.data), statement]
+    execFileSync("ip", ["netns", "exec", this.#namespace, ...program], { stdio: "pipe" })
+  }
+
+  /** New hardware: nothing is on its disks. Only while it does not run. */
+  replaceDisks(): void {
+    for (const folder of [this.data, this.footage]) {
+      for (const name of readdirSync(folder)) rmSync(path.join(folder, name), { recursive: true })
+    }
   }
 
   callSoon(method: string, where: string, body?: unknown): Promise<unknown> {

@@ -41,7 +41,13 @@ const runsIn = (pid: number, folder: string): boolean => {
 /** Servers that run on the databases below a folder; `postmaster.pid` holds the process id in its first line. */
 export const postmasters = (dataDir: string): ReadonlyArray<number> =>
   globSync(path.join(dataDir, "**", "postmaster.pid")).flatMap((file) => {
-    const pid = Number(readFileSync(file, "utf8").split("\n")[0])
+    let pid: number
+    try {
+      pid = Number(readFileSync(file, "utf8").split("\n")[0])
+    } catch {
+      // It ended meanwhile, and took its file along.
+      return []
+    }
     return runsIn(pid, path.dirname(file)) ? [pid] : []
   })
 

@@ -1,99 +1,58 @@
 /**
- * What may befall two guardians and the home node they guard, on machines of their own with databases of their own; each case is a sentence.
+ * What may befall two guardians and the home node they guard; each case is a sentence.
  *
  * Invariants
- * 1. Pictures tell: the camera numbers them, and what a disk holds is read as it lies there, not as a node tells it.
- * 2. Every case begins and ends with the home node recording, both guardians ready, and all footage home.
- * 3. The clock of the second guardian is off by an hour throughout.
+ * 1. Every case begins and ends with the home node recording, both guardians ready, and all footage home.
  */
-import { record, type Recorded } from "./cameras.ts"
-import {
-  failover,
-  listed,
-  pair,
-  protectionOf,
-  type ProtectionTold,
-  type RerouteTold,
-  until,
-  untilState,
-} from "./failover.ts"
-import { framesIn } from "./footage.ts"
-import { type Machine, Net } from "./namespaces.ts"
+import { failover, listed, type ProtectionTold, type RerouteTold, until, untilState } from "./failover.ts"
+import { Net } from "./namespaces.ts"
 import { sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
+import { changing } from "./unclean-changes.ts"
+import { restoring } from "./unclean-restore.ts"
+import {
+  allIsWell,
+  begin,
+  type Case,
+  type Guard,
+  missingAtHome,
+  newest,
+  oneServes,
+  ready,
+  records,
+  serves,
+  type Stage,
+  stateOf,
+} from "./unclean-stage.ts"
 
-const hourMs = 3_600_000
-
-interface Guard {
-  readonly machine: Machine
-  readonly protection: string
+interface StatusTold {
+  readonly control: ReadonlyArray<{ readonly homeNodeId: string; readonly holder: string | null }>
 }
-interface Stage {
-  readonly net: Net
-  readonly home: Machine
-  readonly first: Guard
-  readonly second: Guard
-  readonly recorded: Recorded
-  /** Every picture that was seen on any disk so far. */
-  readonly seen: Set<number>
-}
-
-const framesOn = ({ recorded, seen }: Stage, machine: Machine): ReadonlyArray<number> => {
-  const frames = framesIn(machine.footage, recorded.recordingId).map(({ frame }) => frame)
-  for (const frame of frames) seen.add(frame)
-  return frames
-}
-const newest = (stage: Stage, machine: Machine): number =>
-  framesOn(stage, machine).reduce((most, frame) => Math.max(most, frame), -1)
-
-/** Pictures go on coming to its disk. */
-const records = async (stage: Stage, machine: Machine): Promise<void> => {
-  const before = newest(stage, machine)
-  await until(`${machine.name} recording`, async () => newest(stage, machine), (frame) => frame > before)
-}
-
-const stateOf = async ({ machine, protection }: Guard) => (await protectionOf(machine, protection)).state
-/** One of both serves, and the other does not; on a busy machine that is not always the first. */
-const oneServes = async (stage: Stage): Promise<{ readonly serving: Guard; readonly other: Guard }> => {
-  const both = [stage.first, stage.second]
-  const states = await until(
-    "one guardian that serves",
-    () => Promise.all(both.map(stateOf)),
-    (all) => all.filter((state) => state === "takenOver").length === 1 && !all.includes("takingOver"),
-  )
-  const serving = both[states.indexOf("takenOver")]!
-  return { serving, other: both.find((one) => one !== serving)! }
-}
-const serves = ({ machine, protection }: Guard) => untilState(machine, protection, "takenOver", "restored")
-
-/** Its small disk is no hindrance here. */
-const ready = ({ machine, protection }: Guard) => untilState(machine, protection, "protected", "capacityShort")
-
-/** Both guardians stand ready again and what anybody recorded is on the home node's disk. */
-const allIsWell = async (report: Report, stage: Stage): Promise<void> => {
-  const { first, home, second } = stage
-  for (const one of [first, second]) await ready(one)
-  await records(stage, home)
-  await until("no footage owed", async () => {
-    const owed = await Promise.all(
-      [first, second].map((one) => listed<RerouteTold>(one.machine, `${failover}/reroutes`)),
+/** Who says that it controls the home node's cameras. */
+const controllers = async ({ first, home, second }: Stage): Promise<ReadonlyArray<string>> => {
+  const said = await Promise.all([home, first.machine, second.machine].map(async (machine) => {
+    const nodes = await listed<{ readonly nodeId: string; readonly name: string; readonly self: boolean }>(
+      machine,
+      "/federation/api/v1/federation/nodes",
     )
-    return owed.flat().filter(({ state }) => state !== "done").map(({ id, state }) => ({ id, state }))
-  }, (left) => left.length === 0)
-  const atHome = new Set(framesOn(stage, home))
-  const lost = [...stage.seen].filter((frame) => !atHome.has(frame))
-  report.check(lost.length === 0, `${lost.length} pictures that were recorded are not at home`)
+    const self = nodes.find((node) => node.self)?.nodeId
+    const homeId = nodes.find(({ name }) => name === home.name)?.nodeId
+    const { control } = (await machine.call("GET", `${failover}/status`)) as StatusTold
+    return control.some(({ holder, homeNodeId }) => homeNodeId === homeId && holder === self) ? [machine.name] : []
+  }))
+  return said.flat()
 }
-
-/** What is missing on the home node between the two pictures. */
-const missingAtHome = (stage: Stage, from: number, to: number): number => {
-  const there = new Set(framesOn(stage, stage.home))
-  let missing = 0
-  for (let frame = from; frame < to; frame++) if (!there.has(frame)) missing++
-  return missing
+const untilEnded = async (report: Report, stage: Stage, ended: () => boolean): Promise<void> => {
+  let before: ReadonlyArray<string> = []
+  while (!ended()) {
+    const now = await controllers(stage)
+    // Who says so before and after another said it has it while the other has.
+    const both = now.filter((name) => before.includes(name))
+    report.check(both.length < 2, `at the same time control is with ${both.join(" and ")}`)
+    before = now
+    await sleep(300)
+  }
 }
-
-type Case = readonly [sentence: string, run: (report: Report, stage: Stage) => Promise<void>]
 
 const oneOfTwo: Case = [
   "one of two guardians records what the killed home node cannot, while the other stands by",
@@ -152,6 +111,33 @@ const restarted: Case = [
     )
     await other.machine.start()
     await stage.home.start()
+    await allIsWell(report, stage)
+  },
+]
+
+const awayMeanwhile: Case = [
+  "a guardian that was away when the home node died measures the gap from when it last heard it",
+  async (report, stage) => {
+    const { first, home, second } = stage
+    // Since its record of the last heartbeat, some seconds at most.
+    await second.machine.kill()
+    await first.machine.kill()
+    await home.kill()
+    const diedMs = Date.now()
+    await sleep(5_000)
+    await first.machine.start()
+    await serves(first)
+    await records(stage, first.machine)
+    const awayMs = Date.now() - diedMs
+    const [reroute] = await until(
+      "a gap that was measured",
+      () => listed<RerouteTold>(first.machine, `${failover}/reroutes`),
+      ([newest]) => newest !== undefined && newest.gapMs !== null,
+    )
+    const gapMs = reroute!.gapMs!
+    report.check(gapMs >= 5_000 && gapMs < awayMs + 15_000, `a gap of ${gapMs} ms, while it was away for ${awayMs} ms`)
+    await home.start()
+    await second.machine.start()
     await allIsWell(report, stage)
   },
 ]
@@ -215,6 +201,37 @@ const fullDisk: Case = [
   },
 ]
 
+/** Seconds that the line holds and seconds that it does not, from a camera's glance to longer than a takeover takes. */
+const flaps = [0.5, 0.3, 1, 1, 2, 0.5, 0.7, 2.5, 3.5, 1, 1, 4, 6, 1.5, 0.2, 0.4, 5, 2, 1, 0.5] as const
+
+const flapping: Case = [
+  "a line that comes and goes loses nothing, whoever records meanwhile, and never do two control at once",
+  async (report, stage) => {
+    const { first, home, second } = stage
+    await records(stage, home)
+    const from = newest(stage, home)
+    let ended = false
+    const watching = untilEnded(report, stage, () => ended)
+    for (const [n, seconds] of flaps.entries()) {
+      for (const { machine } of [first, second]) {
+        if (n % 2 === 0) home.cutTowards(machine)
+        else home.healTowards(machine)
+      }
+      await sleep(1_000 * seconds)
+    }
+    await records(stage, home)
+    await allIsWell(report, stage)
+    ended = true
+    await watching
+    const missing = missingAtHome(stage, from, newest(stage, home))
+    report.check(missing === 0, `${missing} pictures are missing at home`)
+    const reroutes =
+      (await Promise.all([first, second].map(({ machine }) => listed<RerouteTold>(machine, `${failover}/reroutes`))))
+        .flat()
+    report.say(`${reroutes.length} reroutes so far`)
+  },
+]
+
 /** The second guards the first, which serves the home node: it stands in for both. */
 const chain: Case = [
   "who guards a guardian stands in for it and for whom it served",
@@ -244,40 +261,20 @@ const chain: Case = [
   },
 ]
 
-const begin = async (net: Net): Promise<Stage> => {
-  const [home, one, other] = [net.machine("home"), net.machine("first"), net.machine("second")]
-  other.skewClock(hourMs)
-  const [urls] = await Promise.all([net.cameras(1), home.start(), one.start(), other.start()])
-  const { homeId } = await pair(home, one)
-  await pair(home, other)
-  await pair(one, other)
-  const guards: Array<Guard> = []
-  for (const [rank, machine] of [one, other].entries()) {
-    await machine.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 5_000, expectedOutageHours: 1 })
-    const made = (await machine.call("POST", `${failover}/protections`, {
-      nodeId: homeId,
-      automatic: true,
-      class: "warm",
-      rank,
-    })) as ProtectionTold
-    guards.push({ machine, protection: made.id })
-  }
-  const recorded = await record(home, { name: "gate", sourceUrl: urls[0]! })
-  for (const { machine, protection } of guards) {
-    await until(
-      "a snapshot with its recording",
-      () => protectionOf(machine, protection),
-      ({ snapshot }) => snapshot.recordings === 1 && !snapshot.stale,
-    )
-  }
-  const stage: Stage = { net, home, first: guards[0]!, second: guards[1]!, recorded, seen: new Set() }
-  await records(stage, home)
-  return stage
-}
-
 /** Those that share their lives with each other. */
 export const shortly: ReadonlyArray<Case> = [oneOfTwo, guardianDies, diesGivingBack]
-const further: ReadonlyArray<Case> = [oneWay, returnsMeanwhile, frozen, fullDisk, restarted, chain]
+const further: ReadonlyArray<Case> = [
+  oneWay,
+  flapping,
+  returnsMeanwhile,
+  frozen,
+  fullDisk,
+  restarted,
+  awayMeanwhile,
+  ...changing,
+  ...restoring,
+  chain,
+]
 
 /** `only`: cases whose sentence holds one of these words; a case that goes on from another comes with it. */
 export const proveUnclean = async (report: Report, cases: "short" | "all", only: ReadonlyArray<string> = []) => {

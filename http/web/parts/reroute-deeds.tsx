@@ -3,13 +3,23 @@ import { NodeId } from "#schema/common.ts"
 import type { Guardian, ProtectionView } from "#schema/federation-failover.ts"
 import type { FederationNode, ProtectionClass } from "#schema/federation.ts"
 import { type ReactNode, useState } from "react"
-import { failBack, grantGuardian, holdDrill, protect, refreshSnapshot, release, takeOver } from "../api-reroutes.ts"
+import {
+  discardChanges,
+  failBack,
+  failBackWithout,
+  grantGuardian,
+  holdDrill,
+  protect,
+  refreshSnapshot,
+  release,
+  takeOver,
+} from "../api-reroutes.ts"
 import { classWords, serves } from "../reroute-words.ts"
 import { lengthOf } from "../time.ts"
 import { Check, Confirm, Field, Form, NumberField, useAction } from "./forms.tsx"
 import { Modal } from "./notes.tsx"
 
-export type Deed = "takeover" | "failback" | "drill" | "snapshot" | "release"
+export type Deed = "takeover" | "failback" | "failbackWithout" | "discard" | "drill" | "snapshot" | "release"
 
 const classes: ReadonlyArray<ProtectionClass> = ["warm", "shadow", "liveOnly"]
 
@@ -115,6 +125,20 @@ const questions: Readonly<Record<Exclude<Deed, "takeover">, Question>> = {
     act: failBack,
     text: (name) =>
       `As soon as ${name} answers, it serves its cameras again. Both nodes record for a moment; then the footage of this one goes home.`,
+  },
+  failbackWithout: {
+    title: (name) => `Give ${name} its cameras back without what was changed here?`,
+    verb: "Fail back without them",
+    act: failBackWithout,
+    text: (name) =>
+      `${name} serves its cameras again with the configuration that it has. What was changed here is kept, and follows as soon as ${name} can fetch it; a camera whose password was changed here may not be recorded until then.`,
+  },
+  discard: {
+    title: (name) => `Discard what was changed of ${name}'s cameras here?`,
+    verb: "Discard",
+    act: discardChanges,
+    text: (name) =>
+      `These changes never reach ${name}. What they were stays in the audit log, without passwords. Do this only where ${name} cannot fetch them.`,
   },
   drill: {
     title: (name) => `Hold a drill with ${name}?`,

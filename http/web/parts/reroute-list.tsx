@@ -112,6 +112,13 @@ export const Reroutes = ({ allowed, jobs, names, onSteer, protections, reroutes 
                 </span>
                 <span>{countOf(one.channels.length, "channel")}</span>
               </div>
+              {one.held !== null && (
+                <Why
+                  reason={one.held.refusals === 0 ?
+                    one.held.reason :
+                    `The failback failed ${countOf(one.held.refusals, "time")} and is tried again: ${one.held.reason}`}
+                />
+              )}
               <Gaps reroute={one} names={cameras} />
               {(job !== undefined || one.recordBack.segmentsTotal > 0) && (
                 <RecordBack reroute={one} job={job} name={name} />

@@ -99,6 +99,8 @@ const Drill = ({ drill }: Pick<ProtectionView, "drill">) =>
     </p>
   )
 
+const dangerous: ReadonlySet<Deed> = new Set(["release", "takeover", "failbackWithout", "discard"])
+
 /** What the state allows; the node judges anew. */
 const deedsOf = (one: ProtectionView): ReadonlyArray<readonly [deed: Deed, name: string]> => {
   if (one.state === "released") return []
@@ -108,6 +110,11 @@ const deedsOf = (one: ProtectionView): ReadonlyArray<readonly [deed: Deed, name:
     ...(ready && !serving ? [["takeover", "Take over"], ["drill", "Drill"]] as const : []),
     ...(serving && !one.control ? [["takeover", "Take control"]] as const : []),
     ...(serving ? [["failback", "Fail back"]] as const : []),
+    // Where the changes hold it up, or may.
+    ...(serving && one.refusals > 0 && one.changes !== 0 ?
+      [["failbackWithout", "Fail back without changes"]] as const :
+      []),
+    ...(!serving && one.changes !== null && one.changes > 0 ? [["discard", "Discard changes"]] as const : []),
     ...(one.state === "pendingGrant" ? [] : [["snapshot", "Refresh"]] as const),
     ["release", "Release"],
   ]
@@ -155,7 +162,7 @@ const Protection = ({ allowed, one, onDeed }: {
             <button
               key={deed}
               type="button"
-              className={deed === "release" || deed === "takeover" ? "danger" : ""}
+              className={dangerous.has(deed) ? "danger" : ""}
               onClick={() => onDeed(deed)}
             >
               {name}
