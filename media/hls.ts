@@ -5,7 +5,8 @@
  * Invariants
  * 1. Media served equals media stored, but for sound that browsers refuse (hidden, see {@link HlsSource}) and key pictures
  *    taken out for fast playback.
- * 2. Resource names are immutable: a name means the same bytes for ever, or nothing once the footage is deleted.
+ * 2. Resource names are immutable: a name means the same bytes for ever, or nothing once the footage is deleted. One of a stretch of time
+ *    means the same pictures.
  * 3. Nothing outside the source's recording and interval can be read through it.
  *
  * Sound. Browsers cannot play G.711 in MP4. For files whose sound is `pcmu` or `pcma` the playlists therefore offer the
@@ -65,4 +66,9 @@ export class Hls extends Context.Service<Hls, {
     source: HlsSource,
     filename: string,
   ) => Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError>
+  /**
+   * Another name for a resource whose footage has left this node, and may be at another: it tells the time, and is understood there for
+   * a source of the same interval. Null where nothing is known of it.
+   */
+  readonly departed: (source: HlsSource, filename: string) => string | null
 }>()("nightjar/media/Hls") {}

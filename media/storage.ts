@@ -215,6 +215,8 @@ export class Storage extends Context.Service<Storage, {
   /** Deletes by age, then, while a folder is below its floor, the oldest file of the recording that is furthest over its fair share. Returns what went. */
   readonly enforceRetention: (policies: ReadonlyArray<RetentionPolicy>) => Effect.Effect<ReadonlyArray<SegmentFile>>
   readonly remove: (file: Pick<SegmentFile, "id" | "folder">) => Effect.Effect<void, StorageError>
+  /** A file that was removed lately (see `storage/departed.ts`), and what was in it. */
+  readonly departed: (id: string) => { readonly file: SegmentFile; readonly table: FragmentTable } | null
   /**
    * Takes in footage of another node. `open` begins a file, or goes on with what a former process left of it; `adopt` makes it one of
    * the recordings: indexed, synced, moved, in this order, and found by `files` when it returns; again for one that is there changes

@@ -151,6 +151,7 @@ export const fakeMedia = (): FakeMedia => {
       Effect.sync(() => {
         files.splice(files.findIndex((file) => file.id === id), 1)
       }),
+    departed: () => null,
     bytes: () => Stream.empty,
     quarantine: {
       open: () => Effect.die("unused"),

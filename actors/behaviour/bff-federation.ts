@@ -19,7 +19,7 @@ export const layer = Layer.effect(
   Federated,
   Effect.gen(function*() {
     const mapping = yield* ChannelMapping
-    const { gather, ofReplay, open, playlist, relay } = yield* makeReplay
+    const { departed, gather, ofReplay, open, playlist, relay, unmoved } = yield* makeReplay
     return Federated.of({
       offered: mapping.offered,
       remap: mapping.remap,
@@ -43,6 +43,8 @@ export const layer = Layer.effect(
       ofReplay,
       playlist,
       relay,
+      departed,
+      unmoved,
     })
   }),
 )

@@ -9,14 +9,16 @@
  * 3. What a member of the cluster has that is away is left out, and the answer is partial; where nothing else is there, its name is told.
  * 4. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
  *    was shown of the node before stays as it was.
+ * 5. What a node has told a player of and has no more, or cannot give now, is shown from whichever node has it (`bff-moved.ts`).
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
-import type { Federated } from "#actors/protocol/bff-federation.ts"
+import type { Federated, FileFound } from "#actors/protocol/bff-federation.ts"
 import { Resources } from "#actors/protocol/permission.ts"
 import type { ReplayGrant } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Members } from "#cluster/members.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import { momentIn } from "#media/hls-moment.ts"
 import { joinMaster, joinMedia, type NoPlaylist } from "#media/hls-seam.ts"
 import { type FederatedReplay, FederatedSessionId, type FederatedSource } from "#schema/bff-federation.ts"
 import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
@@ -34,6 +36,7 @@ import {
 import { Clock, Effect, Result } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { makeHolders, type PlaylistName } from "./bff-holders.ts"
+import { makeMoved, type Moving } from "./bff-moved.ts"
 import { makeSources } from "./bff-sources.ts"
 import { stretchesOf } from "./bff-timeline.ts"
 
@@ -69,6 +72,7 @@ interface Session {
   readonly parts: Array<Part>
   /** Whose footage it is made of. */
   readonly paired: Parameters<Effect.Success<typeof makeSources>>[3]
+  readonly createdAt: EpochMs
   /** Footage up to here was looked for. */
   seenTo: EpochMs
   lookedAt: EpochMs
@@ -106,6 +110,7 @@ export const makeReplay = Effect.gen(function*() {
   const [tokens, resources, identity] = yield* Effect.all([AccessTokens, Resources, NodeIdentity])
   const [members, ownership] = yield* Effect.all([Members, Ownership])
   const [gather, holders, shelf] = [yield* makeSources, yield* makeHolders, makeShelf()]
+  const moved = yield* makeMoved(gather, holders)
 
   const plan = Effect.fnUntraced(
     function*(token: RecordingToken, within: Interval, who: UserPrincipal, paired: Session["paired"]) {
@@ -189,15 +194,28 @@ export const makeReplay = Effect.gen(function*() {
     session.parts.push(...parts)
   })
 
-  const textOf = (part: Part, name: PlaylistName) => {
+  const textOf = (session: Session, part: Part, name: PlaylistName) => {
     const known = part.texts.get(name) ?? null
-    if (part.closed && known !== null) return Effect.succeed(known)
+    // A playlist that has ended stays as it was told, whatever has become of the footage.
+    if (known !== null && (part.closed || known.includes("#EXT-X-ENDLIST"))) return Effect.succeed(known)
     return holders.playlist(part.holder, part.sessionId, name).pipe(
+      Effect.flatMap((text) =>
+        text === null ? Effect.succeed(known) : moved.playlist(movingOf(session, part), part.holder, text)
+      ),
       Effect.tap((text) => Effect.sync(() => text === null ? undefined : part.texts.set(name, text))),
       // A node that is away keeps its place: what it has shown is shown on, and its segments come when it is back.
       Effect.catchTag("PeerUnreachable", (error) => known === null ? Effect.fail(error) : Effect.succeed(known)),
     )
   }
+
+  const movingOf = ({ createdAt, id, paired, parts, request, token, who }: Session, part: Part): Moving => ({
+    id: `${id}/${parts.indexOf(part)}`,
+    token,
+    request,
+    who,
+    paired,
+    createdAt,
+  })
 
   const prefixOf = (session: Session, { holder, sessionId }: Part, at: number) =>
     holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `${basePath}/${holder}/${session.id}/${at}-`
@@ -224,6 +242,7 @@ export const makeReplay = Effect.gen(function*() {
         paired,
         place: yield* resources.containing({ kind: "recordingToken", id: token }),
         expiresAt,
+        createdAt: nowMs,
         parts: yield* openParts(stretches, request, who),
         seenTo: Math.max(start, ...spans.map((span) => span.end)),
         lookedAt: nowMs,
@@ -255,7 +274,8 @@ export const makeReplay = Effect.gen(function*() {
     const texts = yield* Effect.forEach(
       session.parts,
       (part, at) =>
-        Effect.map(textOf(part, name), (text) => text === null ? [] : [{ text, prefix: prefixOf(session, part, at) }]),
+        Effect.map(textOf(session, part, name), (text) =>
+          text === null ? [] : [{ text, prefix: prefixOf(session, part, at) }]),
       { concurrency: 4 },
     )
     const { request: { end, start } } = session
@@ -316,6 +336,20 @@ export const makeReplay = Effect.gen(function*() {
       }),
   )
 
+  /** From another node than the one that was to have it. */
+  const instead = Effect.fnUntraced(
+    function*<E>(session: Session, part: Part, filename: string, headers: Readonly<Record<string, string>>, why: E) {
+      for (const text of part.texts.values()) {
+        const moment = momentIn(text, filename)
+        const found = moment === null ?
+          null :
+          yield* moved.file(movingOf(session, part), part.holder, moment.name, headers)
+        if (found !== null) return found
+      }
+      return yield* Effect.fail(why)
+    },
+  )
+
   const relay: Federated["Service"]["relay"] = Effect.fn("Federated.relay")(
     function*(id, nodeId, { filename, headers }) {
       const session = yield* sessionOf(id)
@@ -324,9 +358,37 @@ export const makeReplay = Effect.gen(function*() {
       if (named === null || part === undefined || part.holder !== nodeId || nodeId === identity.nodeId) {
         return yield* new ReplayFileNotFound({ filename })
       }
-      return yield* holders.file(nodeId, part.sessionId, named[2] ?? "", headers)
+      const name = named[2] ?? ""
+      return yield* holders.file(nodeId, part.sessionId, name, headers).pipe(
+        Effect.map((media): FileFound => ({ kind: "relayed", media })),
+        Effect.catchTags({
+          ReplayFileNotFound: (error) => instead(session, part, name, headers, error),
+          PeerUnreachable: (error) => instead(session, part, name, headers, error),
+        }),
+      )
     },
   )
 
-  return { gather, ofReplay, open, playlist, relay }
+  const ofGrant = (id: ReplaySessionId, grant: ReplayGrant): Moving => {
+    const { createdAt, end, loginSessionId, recordingToken, speed, start, userId } = grant
+    return {
+      id,
+      token: recordingToken,
+      request: { recordingToken, start, speed, ...endOf(end ?? undefined) },
+      who: { kind: "user", userId, username: userId, sessionId: loginSessionId, grants: [] },
+      paired: "paired nodes too",
+      createdAt,
+    }
+  }
+  // Another node asks for what is here, and finds by itself where the rest is.
+  const departed: Federated["Service"]["departed"] = (id, grant, { filename, headers }) =>
+    makingPeer(grant.loginSessionId) === null ?
+      moved.file(ofGrant(id, grant), identity.nodeId, filename, headers) :
+      Effect.succeed(null)
+  const unmoved: Federated["Service"]["unmoved"] = (id, grant, text) =>
+    makingPeer(grant.loginSessionId) === null ?
+      moved.playlist(ofGrant(id, grant), identity.nodeId, text) :
+      Effect.succeed(text)
+
+  return { departed, gather, ofReplay, open, playlist, relay, unmoved }
 })

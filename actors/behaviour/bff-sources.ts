@@ -5,6 +5,7 @@
  * 1. A node that does not answer within {@link sourceLimit} is told as unreachable; the others' answers stand.
  * 2. Members of the cluster share this node's index, so only paired nodes are asked for theirs. What a member has that does not answer is
  *    told of, and cannot be shown (`away`).
+ * 3. What moves between this node and another while they are asked is seen at one of them: this node is asked before and after.
  */
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { Recordings } from "#actors/protocol/record.ts"
@@ -35,6 +36,14 @@ interface Word {
   readonly held: HeldTimeline | null
   /** A member that is known not to answer. */
   readonly away: boolean
+}
+
+/** What was told first counts where nothing is told any more. */
+const eitherOf = (before: ReadonlyArray<Word>, now: ReadonlyArray<Word>): ReadonlyArray<Word> => {
+  const holding = new Set(now.flatMap(({ held }) => held === null ? [] : [held.holder]))
+  const gone = before.filter(({ held }) => held !== null && !holding.has(held.holder))
+  const told = new Set(gone.map(({ source }) => source.nodeId))
+  return [...now.filter(({ held, source }) => held !== null || !told.has(source.nodeId)), ...gone]
 }
 
 const timelinePath = (token: RecordingToken, { end, start }: Interval) =>
@@ -96,30 +105,29 @@ export const makeSources = Effect.gen(function*() {
   }
 
   /** `RecordingNotFound` where every node has answered and none knows the token. */
-  return Effect.fn("Federated.gather")(
-    function*(
-      token: RecordingToken,
-      interval: Interval,
-      onBehalfOf: string,
-      paired: "paired nodes too" | "this cluster",
-    ): Effect.fn.Return<Gathered, RecordingNotFound | InvalidInput | DependencyUnavailable> {
-      const asked = paired === "this cluster" ?
-        [] :
-        (yield* peers.list()).filter(({ relation }) => relation === "peer")
-      const [mine, others] = yield* Effect.all([
-        own(token, interval),
-        Effect.forEach(asked, (peer) => theirs(peer, token, interval, onBehalfOf), { concurrency }),
-      ], { concurrency: 2 })
-      const words = [...mine, ...others]
-      const sources = words.map(({ source }) => source)
-      if (sources.every(({ state }) => state === "nothing")) return yield* new RecordingNotFound({ id: token })
-      const held = words.flatMap((word) => word.held === null ? [] : [word.held])
-      return {
-        ...uniteTimelines(held),
-        partial: sources.some(({ state }) => state === "unreachable" || state === "refused"),
-        sources,
-        away: new Set(words.flatMap(({ away, source }) => away ? [source.nodeId] : [])),
-      }
-    },
-  )
+  return Effect.fn("Federated.gather")(function*(
+    token: RecordingToken,
+    interval: Interval,
+    onBehalfOf: string,
+    paired: "paired nodes too" | "this cluster",
+    /** Is not asked: it has said what it has. */
+    without: NodeId | null = null,
+  ): Effect.fn.Return<Gathered, RecordingNotFound | InvalidInput | DependencyUnavailable> {
+    const asked = paired === "this cluster" ?
+      [] :
+      (yield* peers.list()).filter(({ nodeId, relation }) => relation === "peer" && nodeId !== without)
+    const before = yield* own(token, interval)
+    const others = yield* Effect.forEach(asked, (peer) => theirs(peer, token, interval, onBehalfOf), { concurrency })
+    const now = asked.length === 0 ? before : yield* own(token, interval)
+    const words = [...eitherOf(before, now), ...others].filter(({ held }) => held === null || held.holder !== without)
+    const sources = words.map(({ source }) => source)
+    if (sources.every(({ state }) => state === "nothing")) return yield* new RecordingNotFound({ id: token })
+    const held = words.flatMap((word) => word.held === null ? [] : [word.held])
+    return {
+      ...uniteTimelines(held),
+      partial: sources.some(({ state }) => state === "unreachable" || state === "refused"),
+      sources,
+      away: new Set(words.flatMap(({ away, source }) => away ? [source.nodeId] : [])),
+    }
+  })
 })

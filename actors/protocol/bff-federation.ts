@@ -15,10 +15,12 @@ import type {
 } from "#schema/bff-federation.ts"
 import type {
   ChannelId,
+  EpochMs,
   Interval,
   NodeId,
   PageOf,
   PageRequest,
+  RecordingId,
   RecordingToken,
   ReplaySessionId,
 } from "#schema/common.ts"
@@ -61,6 +63,23 @@ export interface RelayedMedia {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Stream.Stream<Uint8Array, PeerUnreachable>
 }
+
+/** A file that this node has itself: what its footage is read by. */
+export interface OwnFile {
+  readonly token: RecordingToken
+  readonly recordingId: RecordingId
+  readonly start: EpochMs
+  readonly end: EpochMs | null
+  readonly speed: number
+  readonly createdAt: EpochMs
+  readonly filename: string
+  /** The sign-in that it is shown to. */
+  readonly loginSessionId: string
+}
+
+export type FileFound =
+  | { readonly kind: "relayed"; readonly media: RelayedMedia }
+  | { readonly kind: "own"; readonly file: OwnFile }
 
 /** What a player asks a session for, and how. */
 export interface RelayRequest {
@@ -107,9 +126,17 @@ export class Federated extends Context.Service<Federated, {
     { readonly text: string; readonly etag: string } | null,
     FootageNotFound | PeerUnreachable | PeerRefused
   >
-  /** A file of the session from the node that has it. */
+  /** What of a growing playlist of this node's own replay is at another node by now is not called gone. */
+  readonly unmoved: (id: ReplaySessionId, grant: ReplayGrant, text: string) => Answer<string>
+  /** A file of this node's own replay that has gone to another node, by its name in words of time; null: nobody has it. */
+  readonly departed: (
+    id: ReplaySessionId,
+    grant: ReplayGrant,
+    request: RelayRequest,
+  ) => Effect.Effect<FileFound | null, DependencyUnavailable, Scope.Scope>
+  /** A file of the session from the node that has it, or from the one that it has gone to since. */
   readonly relay: (id: FederatedSessionId, nodeId: NodeId, request: RelayRequest) => Effect.Effect<
-    RelayedMedia,
+    FileFound,
     | ReplaySessionNotFound
     | ReplaySessionEnded
     | ReplayFileNotFound

@@ -1,5 +1,5 @@
 /** Handlers of the relay: playlists sewn here, files streamed from the node that has them. */
-import { Federated, type RelayedMedia } from "#actors/protocol/bff-federation.ts"
+import { Federated } from "#actors/protocol/bff-federation.ts"
 import type { PeerRefused } from "#schema/federation.ts"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -8,13 +8,12 @@ import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { FederationRelayGroup } from "../contract/federation-relay.ts"
 import { makeElsewhere } from "./http-elsewhere.ts"
+import { makeSendFound } from "./replay-found.ts"
 import { sendPlaylist } from "./replay-media.ts"
 
 const playlists = ["master.m3u8", "playlist.m3u8", "subtitle-playlist.m3u8"] as const
 const isPlaylist = (name: string): name is (typeof playlists)[number] =>
   (playlists as ReadonlyArray<string>).includes(name)
-
-const send = ({ body, headers, status }: RelayedMedia) => HttpServerResponse.stream(body, { status, headers })
 
 /** A range beyond the end is the player's own affair, and is told as the node told it. */
 const unsatisfied = (error: PeerRefused) =>
@@ -24,7 +23,7 @@ export const FederationRelayHandlers = HttpApiBuilder.group(
   nightjar.add(FederationRelayGroup),
   "federationRelay",
   Effect.fnUntraced(function*(handlers) {
-    const [elsewhere, federated] = [yield* makeElsewhere, yield* Federated]
+    const [elsewhere, federated, send] = [yield* makeElsewhere, yield* Federated, yield* makeSendFound]
     return handlers
       .handle("relay", ({ params: { fedSessionId, filename, nodeId } }) =>
         Effect.gen(function*() {
@@ -36,7 +35,7 @@ export const FederationRelayHandlers = HttpApiBuilder.group(
             return yield* sendPlaylist(yield* federated.playlist(fedSessionId, nodeId, filename))
           }
           const { headers } = yield* HttpServerRequest.HttpServerRequest
-          return send(yield* federated.relay(fedSessionId, nodeId, { filename, headers }))
+          return yield* send(yield* federated.relay(fedSessionId, nodeId, { filename, headers }))
         }).pipe(Effect.catchTag("PeerRefused", unsatisfied)))
       .handle("offeredChannels", () =>
         Effect.gen(function*() {

@@ -4,13 +4,13 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { Federated } from "#actors/protocol/bff-federation.ts"
 import { Recordings } from "#actors/protocol/record.ts"
 import { type ReplayGrant, Replays } from "#actors/protocol/replay.ts"
-import { Hls, type HlsSource } from "#media/hls.ts"
-import type { StorageError } from "#media/storage.ts"
+import { Hls, type HlsPlaylist, type HlsSource } from "#media/hls.ts"
 import type { Interval } from "#schema/common.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
 import { makingPeer, peerMaker } from "#schema/replay.ts"
 import { Clock, Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
 import { createdAt, deprecationHeaders, expectedVersion, nightjar, withVersion } from "../contract/conventions.ts"
@@ -18,6 +18,7 @@ import { metadataDeprecation, ReplayGroup } from "../contract/replay.ts"
 import { auditDetail, auditResource } from "./http-audit.ts"
 import { makeElsewhere } from "./http-elsewhere.ts"
 import { makeGuard, makeSessionGuard } from "./http-resources.ts"
+import { diskTrouble, makeSendFound } from "./replay-found.ts"
 import { sendMedia, sendPlaylist, sendText } from "./replay-media.ts"
 
 const sourceOf = ({ createdAt, end, recordingId, speed, start }: ReplayGrant): HlsSource => ({
@@ -27,18 +28,6 @@ const sourceOf = ({ createdAt, end, recordingId, speed, start }: ReplayGrant): H
   speed,
   createdAt,
 })
-
-/** The disk is in trouble; which one and why is in the log, not in the answer. */
-const diskTrouble = (error: StorageError) =>
-  Effect.andThen(
-    Effect.logWarning("Footage could not be read", error.message),
-    Effect.fail(
-      new DependencyUnavailable({
-        dependency: "storage",
-        message: "The footage cannot be read from its disk at the moment.",
-      }),
-    ),
-  )
 
 const maker = Effect.gen(function*() {
   const principal = yield* CurrentPrincipal
@@ -60,7 +49,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
       return peer === null ? tokens.untilEnded(loginSessionId) : peers.untilEnded(peer)
     }
 
-    const stillAllowed = yield* makeSessionGuard
+    const [sendFound, stillAllowed] = [yield* makeSendFound, yield* makeSessionGuard]
 
     const grantOf = (id: Parameters<typeof replays.grant>[0]) => Effect.tap(replays.grant(id), stillAllowed)
     /** The member that opened it, where that is another one and answers. */
@@ -68,6 +57,13 @@ export const ReplayHandlers = HttpApiBuilder.group(
       elsewhere.member(nodeId).pipe(Effect.catchTag("DependencyUnavailable", () => Effect.succeed(null)))
     const away = ({ message }: { readonly message: string }) =>
       new DependencyUnavailable({ dependency: "node", message })
+    /** What has gone to another node is not called gone. */
+    const complete = Effect.fnUntraced(
+      function*(id: Parameters<typeof replays.grant>[0], grant: ReplayGrant, made: HlsPlaylist) {
+        const text = yield* federated.unmoved(id, grant, made.text)
+        return text === made.text ? made : { text, etag: `${made.etag}.${text.length}` }
+      },
+    )
     /** From this node's disks, or sewn from those of the cluster. */
     const playlist = Effect.fnUntraced(
       function*(
@@ -82,12 +78,22 @@ export const ReplayHandlers = HttpApiBuilder.group(
           PeerUnreachable: (error) => Effect.fail(away(error)),
           PeerRefused: (error) => Effect.fail(away(error)),
         }))
-        return yield* sendPlaylist(sewn ?? (yield* own(sourceOf(grant))))
+        return yield* sendPlaylist(sewn ?? (yield* complete(id, grant, yield* own(sourceOf(grant)))))
       },
     )
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */
     const gaps = (grant: ReplayGrant, within: Interval) =>
       Effect.orElseSucceed(recordings.gaps(grant.recordingToken, within), () => [])
+
+    /** A file that has left this node, from the one that has it; null where there is none. */
+    const elsewhereNow = Effect.fnUntraced(
+      function*(id: Parameters<typeof replays.grant>[0], grant: ReplayGrant, filename: string) {
+        const name = hls.departed(sourceOf(grant), filename)
+        if (name === null) return null
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        return yield* federated.departed(id, grant, { filename: name, headers })
+      },
+    )
 
     return handlers
       .handle("uri", ({ payload }) =>
@@ -124,7 +130,13 @@ export const ReplayHandlers = HttpApiBuilder.group(
           if (other !== null) {
             return yield* elsewhere.pass(other)
           }
-          const found = yield* hls.resource(sourceOf(grant), params.filename)
+          const found = yield* hls.resource(sourceOf(grant), params.filename).pipe(
+            Effect.catchTag("ReplayFileNotFound", (error) =>
+              elsewhereNow(params.sessionId, grant, params.filename).pipe(Effect.flatMap((one) =>
+                one === null ? Effect.fail(error) : Effect.succeed(one)
+              ))),
+          )
+          if (found.kind === "own" || found.kind === "relayed") return yield* sendFound(found)
           if (found.kind === "media") return yield* sendMedia(found, untilEnded(grant))
           return sendText(found.render(yield* gaps(grant, found.interval)))
         }).pipe(Effect.catchTag("StorageError", diskTrouble)))

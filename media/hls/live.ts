@@ -27,7 +27,7 @@ export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
   Effect.gen(function*() {
     const storage = yield* Storage
     const { gather, isQuiet } = makeGatherer(storage)
-    const { resource } = makeResources(storage)
+    const { departed, resource } = makeResources(storage)
     const playlists = makeLru<HlsPlaylist>(rememberedPlaylists, (playlist) => playlist.text.length)
 
     const etagOf = (source: HlsSource, kind: PlaylistKind, nowMs: number): string => {
@@ -72,6 +72,7 @@ export const layer: Layer.Layer<Hls, never, Storage> = Layer.effect(
       subtitles: make("text"),
       metadata: (source, gaps) => Effect.map(gather(source, "media"), (gathered) => metadataOf(gathered.parts, gaps)),
       resource,
+      departed,
     })
   }),
 )

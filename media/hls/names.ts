@@ -29,6 +29,20 @@ export type ResourceName =
   }
   | { readonly kind: "text"; readonly fileId: string; readonly offset: number; readonly bytes: number }
 
+/** What is shown of a stretch of time, whichever file has it now: for footage that has moved since it was named. */
+export interface MomentName {
+  /** `init`: the initialization in force at `start`. */
+  readonly what: Variant | { readonly kind: "init"; readonly sound: boolean } | { readonly kind: "text" }
+  /** Epoch milliseconds, `[start, end)`. */
+  readonly start: number
+  readonly end: number
+  /** Decode time that `start` is to have, 90 kHz; null: as it is stored. */
+  readonly ticks: number | null
+}
+
+/** A comment of a playlist with the decode time of the segment behind it, 90 kHz: other nodes go by it, players skip it. */
+export const decodeTimeComment = "#decode-time:"
+
 /** What stands in front of the range: `a` all, `v` video, `k<step>` keys, `t` text. */
 export const prefixOf = (variant: Variant): string =>
   variant.kind === "all" ? "a" : variant.kind === "video" ? "v" : `k${variant.stepMs}`
@@ -55,6 +69,16 @@ const initPattern = new RegExp(`^(i|iv)-(${uuid})\\.mp4$`)
 const mediaPattern = new RegExp(`^(a|v|k[1-9][0-9]{0,4})-(${uuid})-(${count})-(${count})\\.m4s$`)
 const textPattern = new RegExp(`^t-(${uuid})-(${count})-(${count})\\.vtt$`)
 
+const momentPattern = new RegExp(
+  `^at-(a|v|k[1-9][0-9]{0,4}|i|iv|t)-(${count})-(${count})(?:-(${count}))?\\.(?:m4s|mp4|vtt)$`,
+)
+
+export const momentName = ({ end, start, ticks, what }: MomentName): string => {
+  const lead = what.kind === "init" ? (what.sound ? "i" : "iv") : what.kind === "text" ? "t" : prefixOf(what)
+  const extension = what.kind === "init" ? "mp4" : what.kind === "text" ? "vtt" : "m4s"
+  return `at-${lead}-${start}-${end}${ticks === null ? "" : `-${ticks}`}.${extension}`
+}
+
 const variantOf = (prefix: string): Variant =>
   prefix === "a" ?
     { kind: "all" } :
@@ -78,4 +102,20 @@ export const parseName = (text: string): ResourceName | null => {
   const cues = textPattern.exec(text)
   if (cues !== null) return { kind: "text", fileId: cues[1] as string, offset: Number(cues[2]), bytes: Number(cues[3]) }
   return null
+}
+
+/** As {@link parseName}, of a name in words of time. */
+export const parseMoment = (text: string): MomentName | null => {
+  const [, lead = "", start, end, ticks] = momentPattern.exec(text) ?? []
+  if (lead === "") return null
+  return {
+    what: lead === "i" || lead === "iv" ?
+      { kind: "init", sound: lead === "i" } :
+      lead === "t" ?
+      { kind: "text" } :
+      variantOf(lead),
+    start: Number(start),
+    end: Number(end),
+    ticks: ticks === undefined ? null : Number(ticks),
+  }
 }

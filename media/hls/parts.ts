@@ -10,7 +10,7 @@
 import { videoClockHz } from "#schema/media.ts"
 import type { IndexEntry } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
-import { mediaNames, type RangeNames, textNames, type Variant } from "./names.ts"
+import { decodeTimeComment, mediaNames, type RangeNames, textNames, type Variant } from "./names.ts"
 import { type Grouping, keyEntries, type Plan } from "./plan.ts"
 
 /** How the segments of a playlist are cut and named. `text`: WebVTT beside the pictures. */
@@ -51,8 +51,9 @@ const clockToleranceMs = 40
 
 const ticksPerMs = videoClockHz / 1000
 
-/** `#EXT-X-PROGRAM-DATE-TIME` (RFC 8216bis, 4.4.4.6). */
-const dateTime = (ms: number) => `#EXT-X-PROGRAM-DATE-TIME:${new Date(ms).toISOString()}\n`
+/** `#EXT-X-PROGRAM-DATE-TIME` (RFC 8216bis, 4.4.4.6), and, in a comment (4.1), the decode time it belongs to. */
+const dateTime = (ms: number, ticks: number) =>
+  `${decodeTimeComment}${ticks}\n#EXT-X-PROGRAM-DATE-TIME:${new Date(ms).toISOString()}\n`
 
 const namesOf = ({ content }: Layout, fileId: string): RangeNames =>
   content.kind === "text" ? textNames(fileId) : mediaNames(content, fileId)
@@ -126,7 +127,7 @@ export const partOf = (fileId: string, table: FragmentTable, plan: Plan, layout:
       runTicks = 0
     }
     if (!(Math.abs(startMs - expectedMs) <= clockToleranceMs)) {
-      lines.push(dateTime(startMs))
+      lines.push(dateTime(startMs, table.decodeTicks(first)))
       expectedMs = startMs
     }
     const ticks = sums.add(table, first, end, stepTicks, leastTicks)

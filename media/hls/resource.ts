@@ -3,151 +3,30 @@
  *
  * Invariants
  * 1. A name is served only if its file belongs to the source and its range is one of whole fragments that the interval needs.
- * 2. Reading holds one chunk, or one fragment where sound is hidden, or the key pictures of one segment, never more.
+ * 2. A name of footage that has left is told in words of time, if it left lately and the source may have been told of it.
  */
 import { videoClockHz } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { ReplayFileNotFound } from "#schema/replay.ts"
-import { Effect, Stream } from "effect"
-import { type FileHandle, open } from "node:fs/promises"
-import { Payload } from "../fmp4/fragment-memory.ts"
-import { type Picture, writeFragment } from "../fmp4/fragment-writer.ts"
+import { Effect } from "effect"
 import type { HlsMedia, HlsSource, HlsText } from "../hls.ts"
-import { type IndexEntry, type Storage, StorageError } from "../storage.ts"
+import { type Storage, StorageError } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
-import { BoxError, firstPicture, hideFragmentSound, hideSound, videoTrackOf } from "./boxes.ts"
+import { hideSound, videoTrackOf } from "./boxes.ts"
 import { filesOf } from "./footage.ts"
-import { parseName, type ResourceName } from "./names.ts"
+import { makeMoments } from "./moment.ts"
+import { type MomentName, momentName, parseMoment, parseName, type ResourceName } from "./names.ts"
 import { keyEntries, type Rows, rowsWithin } from "./plan.ts"
+import { damaged, inMemory, pieces, plainPieces, readKeys, silentPieces, withHandle } from "./reading.ts"
 import { cuesOf } from "./vtt.ts"
 
-/** Large enough that a segment takes few reads, small enough for hundreds of players. */
-const chunkBytes = 256 * 1024
-/** Reaches past the `moof` and most key pictures of a camera's stream. */
-const headBytes = 128 * 1024
-/** A picture beyond this is not one (an 8K key frame at the highest quality has about 20 MB). */
-const largestPictureBytes = 64 * 1024 * 1024
-
-const damaged = (file: SegmentFile) => (cause: unknown): StorageError =>
-  cause instanceof StorageError ? cause : new StorageError({
-    cause: "disk_error",
-    folder: file.folder,
-    code: errorCode(cause),
-    detail: cause instanceof Error ? cause.message : String(cause),
-  })
-
-const errorCode = (cause: unknown): string =>
-  cause instanceof BoxError ? "DAMAGED" : cause instanceof Error && "code" in cause ? String(cause.code) : "EIO"
-
-/** Exactly `[from, from + length)`; a shorter file is damage. */
-const readExactly = async (handle: FileHandle, from: number, length: number): Promise<Uint8Array> => {
-  const bytes = new Uint8Array(length)
-  for (let done = 0; done < length;) {
-    const { bytesRead } = await handle.read(bytes, done, length - done, from + done)
-    if (bytesRead === 0) throw new BoxError({ detail: `File ends at ${from + done}, ${length - done} bytes early` })
-    done += bytesRead
-  }
-  return bytes
-}
-
-/** An open file for as long as the stream runs. */
-const withHandle = <A>(path: string, file: SegmentFile, use: (handle: FileHandle) => Stream.Stream<A, StorageError>) =>
-  Stream.unwrap(
-    Effect.map(
-      Effect.acquireRelease(Effect.tryPromise({ try: () => open(path, "r"), catch: damaged(file) }), (handle) =>
-        Effect.promise(() =>
-          handle.close()
-        )),
-      use,
-    ),
-  )
-
-/** Reads pieces one after another, each when the one before has been taken. */
-const pieces = (
-  file: SegmentFile,
-  list: ReadonlyArray<() => Promise<Uint8Array>>,
-): Stream.Stream<Uint8Array, StorageError> =>
-  Stream.fromIterable(list).pipe(Stream.mapEffect((piece) => Effect.tryPromise({ try: piece, catch: damaged(file) })))
-
-const plainPieces = (handle: FileHandle, from: number, to: number) => {
-  const list: Array<() => Promise<Uint8Array>> = []
-  for (let at = from; at < to; at += chunkBytes) {
-    const length = Math.min(chunkBytes, to - at)
-    list.push(() => readExactly(handle, at, length))
-  }
-  return list
-}
-
-/** Fragments that overlap `[from, to)` of the file, sound hidden, cut to it. */
-const silentPieces = (handle: FileHandle, table: FragmentTable, video: number, from: number, to: number) => {
-  const list: Array<() => Promise<Uint8Array>> = []
-  for (let row = 0; row < table.length && table.offset(row) < to; row++) {
-    if (table.endOffset(row) <= from) continue
-    const offset = table.offset(row)
-    list.push(async () => {
-      const bytes = await readExactly(handle, offset, table.bytes(row))
-      hideFragmentSound(bytes, video)
-      return bytes.subarray(Math.max(0, from - offset), Math.min(bytes.length, to - offset))
-    })
-  }
-  return list
-}
-
-/** The key picture at the start of a fragment. */
-const readPicture = async (handle: FileHandle, entry: IndexEntry, video: number) => {
-  for (let length = Math.min(headBytes, entry.bytes);; length = Math.min(length * 4, entry.bytes)) {
-    const head = await readExactly(handle, entry.offset, length)
-    const picture = firstPicture(head, video)
-    if (picture === null) {
-      if (length === entry.bytes) throw new BoxError({ detail: `Fragment at ${entry.offset} without moof` })
-      continue
-    }
-    if (picture.bytes > largestPictureBytes || picture.offset < 0 || picture.offset + picture.bytes > entry.bytes) {
-      throw new BoxError({ detail: `Picture of the fragment at ${entry.offset} lies outside of it` })
-    }
-    const end = picture.offset + picture.bytes
-    const data = end <= length ?
-      head.subarray(picture.offset, end) :
-      await readExactly(handle, entry.offset + picture.offset, picture.bytes)
-    return { data, offsetTicks: picture.offsetTicks }
-  }
-}
-
-/** A fragment of key pictures alone, each shown until the next. */
-const readKeys = async (
-  path: string,
-  entries: ReadonlyArray<IndexEntry>,
-  endTicks: number,
-  endMs: number,
-  video: number,
-) => {
-  await using handle = await open(path, "r")
-  const pictures: Array<Picture> = []
-  const payload = new Payload()
-  for (const entry of entries) {
-    const { data, offsetTicks } = await readPicture(handle, entry, video)
-    payload.append(data)
-    pictures.push({ bytes: data.length, key: true, decodeTicks: entry.decodeTicks, offsetTicks })
-  }
-  const content = {
-    sequence: 1,
-    pictures,
-    endTicks,
-    audio: [],
-    startMs: (entries[0] as IndexEntry).startMs,
-    endMs,
-    discontinuity: false,
-  }
-  return writeFragment(content, payload).data
-}
-
-const inMemory = (bytes: Uint8Array, contentType: string, etag: string): HlsMedia => ({
-  kind: "media",
-  contentType,
-  etag,
-  bytes: bytes.length,
-  read: (from, to) => Stream.succeed(bytes.subarray(from, to)),
-})
+/** What a name tells of, without whose it is. */
+const momentOf = (name: ResourceName): MomentName["what"] =>
+  name.kind === "init" ?
+    { kind: "init", sound: name.sound } :
+    name.kind === "text" ?
+    { kind: "text" } :
+    name.variant
 
 interface Found {
   readonly file: SegmentFile
@@ -157,6 +36,8 @@ interface Found {
 }
 
 export const makeResources = (storage: Storage["Service"]) => {
+  const moment = makeMoments(storage)
+
   const init = Effect.fnUntraced(function*(file: SegmentFile, name: ResourceName & { kind: "init" }, filename: string) {
     const stored = yield* storage.init(file)
     const bytes = name.sound ? stored : yield* Effect.try({ try: () => hideSound(stored), catch: damaged(file) })
@@ -213,6 +94,8 @@ export const makeResources = (storage: Storage["Service"]) => {
   }
 
   const lookUp = Effect.fnUntraced(function*(source: HlsSource, filename: string) {
+    const ofTime = parseMoment(filename)
+    if (ofTime !== null) return yield* moment(source, ofTime, filename)
     const name = parseName(filename)
     const file = name === null ? undefined : filesOf(storage, source).find((one) => one.id === name.fileId)
     if (name === null || file === undefined) return null
@@ -234,5 +117,23 @@ export const makeResources = (storage: Storage["Service"]) => {
     )
   }
 
-  return { resource }
+  const departed = (source: HlsSource, filename: string): string | null => {
+    const name = parseName(filename)
+    const gone = name === null ? null : storage.departed(name.fileId)
+    if (name === null || gone === null) return null
+    const { file: { recordingId }, table } = gone
+    const allowed = rowsWithin(table, source.start, source.end)
+    if (recordingId !== source.recordingId || allowed.to <= allowed.from) return null
+    const whole = name.kind === "init"
+    const rows = whole ? allowed : { from: table.rowAt(name.offset), to: table.rowAt(name.offset + name.bytes) }
+    if (rows.from < allowed.from || rows.to > allowed.to || rows.to <= rows.from) return null
+    return momentName({
+      what: momentOf(name),
+      start: table.startMs(rows.from),
+      end: table.endMs(rows.to - 1),
+      ticks: whole ? null : table.decodeTicks(rows.from),
+    })
+  }
+
+  return { resource, departed }
 }

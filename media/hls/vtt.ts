@@ -46,10 +46,11 @@ const lengthOf = (ms: number) => {
 
 const causeText = (cause: Gap["cause"]) => cause.replaceAll("_", " ")
 
-/** A WebVTT segment for rows of a file. `gaps`: those that may end within it. */
-export const cuesOf = (table: FragmentTable, { from, to }: Rows, gaps: ReadonlyArray<Gap>): string => {
+/** A WebVTT segment for rows of a file. `gaps`: those that may end within it. `movedTicks`: so much later are its pictures served. */
+export const cuesOf = (table: FragmentTable, { from, to }: Rows, gaps: ReadonlyArray<Gap>, movedTicks = 0): string => {
   const headTicks = table.decodeTicks(from)
-  const lines = [`WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${headTicks % mpegTimeWrap},LOCAL:00:00:00.000\n`]
+  const mapped = Math.max(0, headTicks + movedTicks) % mpegTimeWrap
+  const lines = [`WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${mapped},LOCAL:00:00:00.000\n`]
   const lengthMs = (table.endTicks(to - 1) - headTicks) / ticksPerMs
   for (let row = from; row < to; row++) {
     const startMs = table.startMs(row)

@@ -14,6 +14,7 @@ import { Storage } from "../storage.ts"
 import { Catalogue } from "./catalogue.ts"
 import { makeCreate } from "./create.ts"
 import { makeDelete } from "./delete.ts"
+import { withDeparted } from "./departed.ts"
 import { Folder } from "./folder.ts"
 import { probeFolder, syncFolder } from "./keeper.ts"
 import { type StorageOptions } from "./options.ts"
@@ -63,13 +64,14 @@ const makeStorage = Effect.fnUntraced(function*(options: StorageOptions) {
     for (const entry of catalogue.all()) if (entry.folder === name) sum += entry.bytes
     return sum
   }
+  const reads = yield* makeReads(room)
   return Storage.of({
     create: makeCreate(room),
     files: (recordingId, interval) => catalogue.within(recordingId, interval),
     recordings: () => [...catalogue.recordings()],
     scan: (asked) => scanInto(room, asked),
-    ...(yield* makeReads(room)),
-    ...makeDelete(room),
+    ...reads,
+    ...withDeparted(makeDelete(room), reads, catalogue),
     quarantine: yield* makeQuarantine(room),
     usage: Effect.sync(() =>
       folders.map((folder) => ({

@@ -6,9 +6,11 @@
  * 1. The nodes reach each other by relays that are cut; tests and cameras reach each node by its own door.
  * 2. Everything is asked by HTTP, as an administrator and a player would.
  */
-import { mkdtempSync, rmSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
+import { promisify } from "node:util"
 import { framesOf as marksOf } from "../camera-simulator/frames.ts"
 import { type Cameras, record, type Recorded, startCameras } from "./cameras.ts"
 import { cuttableRelay } from "./cuttable-relay.ts"
@@ -62,22 +64,34 @@ interface Watched {
   readonly partial: boolean
 }
 
-/** What a player is given of `[fromMs, toMs)`, through whichever node. */
-const watch = async (
+/** A player's session, and the playlist that it was given. */
+interface Opened {
+  readonly base: URL
+  readonly text: string
+  readonly partial: boolean
+}
+
+/** Opens a replay of `[fromMs, toMs)` through whichever node; over all holders, or of the node's own. */
+const open = async (
   node: NodeProcess,
   { recordingToken }: Recorded,
   fromMs: number,
   toMs: number,
-): Promise<Watched> => {
+  path = "/bff/api/v1/federation-replay/uri",
+): Promise<Opened> => {
   const asked = { recordingToken, start: new Date(fromMs).toISOString(), end: new Date(toMs).toISOString() }
-  const { partial, uri } = (await node.call("POST", "/bff/api/v1/federation-replay/uri", asked)) as {
-    readonly partial: boolean
+  const { partial = false, uri } = (await node.call("POST", path, asked)) as {
+    readonly partial?: boolean
     readonly uri: string
   }
   const base = new URL("playlist.m3u8", `${node.url}${uri}`)
   const playlist = await fetch(base)
   if (!playlist.ok) throw new Error(`playlist: ${playlist.status} ${await playlist.text()}`)
-  const text = await playlist.text()
+  return { base, text: await playlist.text(), partial }
+}
+
+/** What the player is given by the playlist it has. */
+const play = async ({ base, partial, text }: Opened): Promise<Watched> => {
   const frames: Array<number> = []
   for (const line of text.split("\n").filter((one) => one.includes(".m4s"))) {
     const segment = await fetch(new URL(line, base))
@@ -85,6 +99,15 @@ const watch = async (
     frames.push(...marksOf(new Uint8Array(await segment.arrayBuffer())).map(({ frame }) => frame))
   }
   return { frames, partial }
+}
+
+const watch = async (...asked: Parameters<typeof open>): Promise<Watched> => play(await open(...asked))
+
+/** The pictures that a foreign player decodes. */
+const probed = async ({ base }: Opened): Promise<number> => {
+  const asked = "-v error -allowed_extensions ALL -select_streams v:0 -count_frames -show_entries stream=nb_read_frames"
+  const { stdout } = await promisify(execFile)("ffprobe", [...asked.split(" "), "-of", "csv=p=0", base.href])
+  return Number(stdout.trim().split("\n")[0])
 }
 
 /** What is wrong with numbers that should follow each other from `first` on. */
@@ -294,7 +317,27 @@ const outage = async (report: Report, stage: Stage, seconds: number): Promise<vo
   }
   const looker = looking()
   await sleep(seconds * 1_000)
+  const upToMs = Date.now() - youngMs
+  // Players that begin while the guardian alone has the footage, and are at the end when it is home.
+  const players = [
+    await open(guard, one, killedMs - 1_000, upToMs),
+    await open(guard, one, killedMs - 1_000, upToMs, "/replay/api/v1/replay/uri"),
+  ]
+  const expected = await Promise.all(players.map(play))
   home.launch()
+  const guardId = JSON.parse(readFileSync(path.join(guard.data, "identity.json"), "utf8")) as {
+    readonly nodeId: string
+  }
+  players.push(
+    await until(
+      "a replay at home of what the guardian has",
+      () =>
+        open(home, one, killedMs - 1_000, upToMs).catch(() => ({ base: new URL(home.url), text: "", partial: true })),
+      ({ partial, text }) => !partial && text.includes(guardId.nodeId),
+    ),
+  )
+  expected.push(await play(players[2]!))
+  const decoded = [await probed(players[0]!), await probed(players[2]!)]
   await rerouteAfter(guard, before, "done").finally(() => done = true)
   await looker
   await sleep(youngMs)
@@ -302,6 +345,14 @@ const outage = async (report: Report, stage: Stage, seconds: number): Promise<vo
   report.say(`watched ${looks} times from the takeover to the end of record-back; wrong ${wrong.length} times`)
   report.check(wrong.length === 0, `footage could not be watched: ${wrong.slice(0, 5).join(" | ")}`)
   await checkDisk(report, stage, firsts, lasts.flatMap((last, at) => [last + 1, begun[at] as number]))
+  for (const [at, player] of players.entries()) {
+    const told = await play(player).catch((error: unknown) => String(error))
+    const [before, now] = [expected[at]!.frames.join(), typeof told === "string" ? told : told.frames.join()]
+    report.check(before === now, `a player that goes on after the footage is home (${at}): ${now} instead of ${before}`)
+  }
+  const again = [await probed(players[0]!), await probed(players[2]!)]
+  report.check(again.join() === decoded.join(), `ffprobe decodes ${again.join()} pictures and before ${decoded.join()}`)
+  report.say(`${players.length} players that began before went on as if nothing had moved`)
   const { gaps } = await checkTimeline(report, home, one, killedMs - 5_000, Date.now() - youngMs)
   const lengths = gaps.map(({ cause, end, start }) => `${cause} ${Date.parse(end) - Date.parse(start)} ms`)
   report.say(`what is missing, by the timeline: ${lengths.join(", ")}`)

@@ -233,6 +233,7 @@ export class FakeDisk {
     scan: () => Effect.succeed([]),
     enforceRetention: () => Effect.sync(() => this.deleted.splice(0)),
     remove: () => Effect.void,
+    departed: () => null,
     bytes: () => Stream.empty,
     quarantine: {
       open: () => Effect.die("unused"),
