@@ -9,6 +9,7 @@
  *    asked to serve with.
  * 3. A node that was replaced by new hardware knows no number. It believes its guardians and voters, until it changed its number
  *    after every guardian was heard: one that was away may have had a later turn than all that was told before.
+ *    So does one that was restored from a backup: others heard it serve with a number that it does not know any more.
  * 4. What is asked twice is answered twice alike: a guardian whose turn is behind the home node's epoch is told that epoch.
  */
 import { NodeId } from "#schema/common.ts"
@@ -102,6 +103,12 @@ const believe = (state: Homecoming, from: NodeId | null, inForce: number, turns:
   return { ...state, heard, behind: Math.max(state.behind, before) }
 }
 
+/** Its memory is older than others' of it. */
+const restored = (state: Homecoming, { homeServed = 0 }: RerouteStatus): Homecoming =>
+  homeServed <= Math.max(state.epoch, state.behind, state.raising ?? 0) ?
+    state :
+    { ...state, fresh: true, heard: state.fresh ? state.heard : [], behind: homeServed }
+
 /** Nobody can tell of a later turn any more. */
 const isSettled = ({ behind, guardians, heard }: Homecoming, epoch: number): boolean =>
   epoch >= behind && guardians.length > 0 && guardians.every((one) => heard.includes(one))
@@ -152,7 +159,7 @@ const absorb = (state: Homecoming, event: HomecomingEvent, settings: HomecomingS
     case "answered": {
       if (event.status.homeNodeId !== state.self || !state.guardians.includes(event.status.nodeId)) return state
       const next = learnt(
-        believe(state, event.status.nodeId, event.status.epoch, event.status.turns),
+        believe(restored(state, event.status), event.status.nodeId, event.status.epoch, event.status.turns),
         event.status.turns,
       )
       return event.status.phase === "none" ? next : { ...next, servedAtMs: nowMs }

@@ -71,6 +71,8 @@ export const Protection = Schema.Struct({
   turns: Schema.Array(Turn),
   /** What the home node last said of itself. */
   home: Schema.Struct({ heard: Schema.Boolean, atMs: Schema.Finite, bootId: Schema.String, serves: Schema.Int }),
+  /** The highest number with which the home node served itself, by its own word. */
+  homeServed: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   stableSinceMs: Schema.NullOr(Schema.Finite),
   lastStepMs: Schema.Finite,
   askAtMs: Schema.Finite,
@@ -210,6 +212,7 @@ export const register = (
     epoch,
     turns: [],
     home: { heard: false, atMs: nowMs, bootId: "", serves: 0 },
+    homeServed: 0,
     stableSinceMs: null,
     lastStepMs: nowMs,
     askAtMs: nowMs,
@@ -262,5 +265,6 @@ export const statusOf = (state: Protection): RerouteStatus => {
     epoch: phase === "none" ? state.epoch : service!.epoch,
     control: service?.lease === "held",
     turns: state.turns,
+    homeServed: state.homeServed,
   }
 }

@@ -210,6 +210,7 @@ const absorb = (state: Protection, event: ProtectionEvent, nowMs: number): Prote
         epoch: Math.max(state.epoch, event.epoch),
         turns: unite(state.turns, [], serves),
         home: { ...now.home, bootId: event.bootId, serves },
+        homeServed: Math.max(state.homeServed, serves),
         bundle: { ...state.bundle, wanted: event.bundleDigest },
       }
     }

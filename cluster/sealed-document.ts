@@ -5,11 +5,13 @@
  * Invariants
  * 1. Only the node that it was made for opens it, and only as what it is, of the node whose signing key was confirmed at pairing.
  * 2. The payload is canonical JSON (RFC 8785): the same document is the same bytes.
+ * 3. What a node signs for itself ({@link signForOneself}) it believes later by that signature alone, whoever kept it meanwhile.
  */
 import type { NodeId } from "#schema/common.ts"
 import canonicalize from "canonicalize"
 import { Effect, Schema } from "effect"
 import { compactDecrypt, CompactEncrypt, CompactSign, compactVerify, importJWK } from "jose"
+import { createPublicKey, sign, verify } from "node:crypto"
 import { NodeIdentity } from "./identity.ts"
 
 /** It was not made for this node, not by that node, is something else, or was changed on the way. */
@@ -40,6 +42,31 @@ export const sealDocument = Effect.fnUntraced(
     })
   },
 )
+
+const base64 = (text: string): string => Buffer.from(text, "utf8").toString("base64url")
+
+/** A document that others keep for this node, not secret: a JWS in its compact form. */
+export const signForOneself = (name: string, document: unknown) =>
+  Effect.map(NodeIdentity, ({ nodeId, signing }) => {
+    const header = base64(JSON.stringify({ alg: "EdDSA", typ: types(name).signed, kid: nodeId }))
+    const body = `${header}.${base64(canonicalize(document) ?? "")}`
+    return `${body}.${sign(null, Buffer.from(body), signing.privateKey).toString("base64url")}`
+  })
+
+/** The text of what {@link signForOneself} of this node made, perhaps in another life. */
+export const readOwn = Effect.fnUntraced(function*(name: string, signed: string) {
+  const { nodeId, signing } = yield* NodeIdentity
+  const [header = "", payload = "", signature = ""] = signed.split(".")
+  const own = header === base64(JSON.stringify({ alg: "EdDSA", typ: types(name).signed, kid: nodeId })) &&
+    verify(
+      null,
+      Buffer.from(`${header}.${payload}`),
+      createPublicKey(signing.privateKey),
+      Buffer.from(signature, "base64url"),
+    )
+  if (!own) return yield* new DocumentUnusable({ detail: "it was not made by this node, or was changed" })
+  return Buffer.from(payload, "base64url").toString("utf8")
+})
 
 /** The text of what {@link sealDocument} of that node made for this one. */
 export const openDocument = Effect.fnUntraced(

@@ -20,6 +20,8 @@ const BootId = Schema.String.check(Schema.isMaxLength(64))
 export const Roll = Schema.Struct({
   version: Schema.Int,
   voters: Schema.Array(NodeId).check(Schema.isMinLength(1), Schema.isMaxLength(mostVoters)),
+  /** The home node's signature over it, kept for the home node; nodes of earlier versions have none. */
+  signed: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(4_096))),
 })
 export type Roll = typeof Roll.Type
 
@@ -39,7 +41,7 @@ export const LeaseRequest = Schema.Struct(request)
 export type LeaseRequest = typeof LeaseRequest.Type
 
 /** As it travels: the home node tells its voters who they are; of others the list is not believed. */
-export const ControlRequest = Schema.Struct({ ...request, voters: Roll.fields.voters })
+export const ControlRequest = Schema.Struct({ ...request, voters: Roll.fields.voters, signed: Roll.fields.signed })
 export type ControlRequest = typeof ControlRequest.Type
 
 export const LeaseAnswer = Schema.Struct({
@@ -50,6 +52,8 @@ export const LeaseAnswer = Schema.Struct({
   /** Where the epoch was refused: the one that was granted last, and the turns up to it. */
   inForce: Schema.Int,
   turns: Turns,
+  /** For a home node that asks by an older list than it gave before: the newest, by which it is asked; it believes its own signature. */
+  newestRoll: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(4_096))),
 })
 export type LeaseAnswer = typeof LeaseAnswer.Type
 

@@ -299,6 +299,8 @@ export type BundleAnswer = typeof BundleAnswer.Type
 export const ReturnRequest = Schema.Struct({
   epoch: Schema.Int,
   turns: Schema.Array(Turn).check(Schema.isMaxLength(64)),
+  /** That are served in its stead; nodes of earlier versions tell nothing. */
+  cameras: Schema.optionalKey(Schema.Int),
   /** By an administrator's decision: it serves before it has what was changed of its cameras at the guardian. */
   withoutChanges: Schema.optionalKey(Schema.Boolean),
 })
@@ -345,6 +347,16 @@ export class ControlElsewhere extends Schema.TaggedError<ControlElsewhere>()("Co
 }, { httpApiStatus: 409 }) {
   override get message(): string {
     return "Another node serves these cameras at the moment; it has control of them until they come back"
+  }
+}
+
+/** A home node has none of the cameras that it is asked to serve again. */
+export class ConfigurationLost extends Schema.TaggedError<ConfigurationLost>()("ConfigurationLost", {
+  cameras: Schema.Int,
+}, { httpApiStatus: 409 }) {
+  override get message(): string {
+    return `This node knows none of the ${this.cameras} cameras that are served elsewhere: its configuration was lost. ` +
+      "Restore its backup; meanwhile they are recorded there"
   }
 }
 

@@ -61,5 +61,7 @@ export const RerouteStatus = Schema.Struct({
   turns: Schema.Array(Turn),
   /** Changes of the home node's cameras that were made where it was asked and wait for it; nodes of earlier versions tell nothing. */
   changes: Schema.optionalKey(Schema.Int),
+  /** The highest number with which the home node told this one that it serves itself: it knows less after an older backup was restored. */
+  homeServed: Schema.optionalKey(Schema.Int),
 })
 export type RerouteStatus = typeof RerouteStatus.Type

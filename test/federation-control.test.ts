@@ -4,12 +4,14 @@ import { Controls } from "#actors/protocol/federation-control.ts"
 import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { ControlStore } from "#actors/store/federation-control.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { NodeId } from "#schema/common.ts"
 import { Slot } from "#schema/ownership.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { generateKeyPairSync } from "node:crypto"
 
 const node = (n: number) => NodeId.make(`01890000-0000-7000-8000-00000000000${n}`)
 const [self, guardian, ward, member] = [node(1), node(2), node(3), node(4)]
@@ -25,6 +27,7 @@ const owners: ReadonlyArray<Owner> = [
   { slot: members, nodeId: self, homeNodeId: member, address: "", epoch: 2, adopted: false },
   { slot: foreign, nodeId: member, homeNodeId: guardian, address: "", epoch: 1, adopted: false },
 ]
+const key = { privateKey: generateKeyPairSync("ed25519").privateKey, publicKey: "" }
 /** What the database said last, and when; null: it does not answer. */
 const database: { asOf: number; answers: ReadonlyArray<Owner> | null } = { asOf: 0, answers: null }
 const gated = layer.pipe(Layer.provide([
@@ -38,6 +41,7 @@ const gated = layer.pipe(Layer.provide([
     refresh: Effect.suspend(() => database.answers === null ? Effect.never : Effect.succeed(database.answers)),
   }),
   Layer.mock(Peers, { list: () => Effect.succeed([]) }),
+  Layer.succeed(NodeIdentity, NodeIdentity.of({ nodeId: self, createdMs: 0, signing: key, transfer: key })),
   Layer.mock(ControlStore, { all: () => Effect.succeed([]), keep: () => Effect.void }),
 ]))
 const told = <A, E extends { readonly _tag: string }>(asked: Effect.Effect<A, E>) =>

@@ -4,6 +4,7 @@ import { Controls } from "#actors/protocol/federation-control.ts"
 import { FailoverGate } from "#actors/protocol/federation-gate.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { ControlStore, type KeptControl } from "#actors/store/federation-control.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { NodeId } from "#schema/common.ts"
 import { ControlRequest, LeaseRelease } from "#schema/federation-control.ts"
@@ -13,12 +14,23 @@ import { DependencyUnavailable } from "#schema/problem.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Schema, Scope, SubscriptionRef } from "effect"
 import { TestClock } from "effect/testing"
+import { generateKeyPairSync } from "node:crypto"
 
 const id = (n: number) => NodeId.make(`01890000-0000-7000-8000-00000000000${n}`)
 const [home, first, second] = [id(1), id(2), id(3)]
 const slots = { own: Slot.make("n00"), home: Slot.make("n01") }
 const decodeRequest = Schema.decodeUnknownEffect(ControlRequest)
 const decodeRelease = Schema.decodeUnknownEffect(LeaseRelease)
+
+const key = (kind: "ed25519" | "x25519") => ({
+  privateKey: kind === "ed25519" ? generateKeyPairSync("ed25519").privateKey : generateKeyPairSync("x25519").privateKey,
+  publicKey: "",
+})
+/** Of each node, the same in all its lives. */
+const identities = new Map([home, first, second].map((nodeId) => [
+  nodeId,
+  NodeIdentity.of({ nodeId, createdMs: 0, signing: key("ed25519"), transfer: key("x25519") }),
+]))
 
 interface Running {
   readonly controls: Controls["Service"]
@@ -85,6 +97,7 @@ const world = Effect.gen(function*() {
       layer.pipe(Layer.provide([
         peersOf(self),
         storeOf(self),
+        Layer.succeed(NodeIdentity, identities.get(self)!),
         Layer.mock(Ownership, {
           nodeId: self,
           slot: slots.own,
@@ -186,6 +199,32 @@ describe("control", () => {
       yield* SubscriptionRef.update(node(home).owners, ([own]) => [{ ...own!, epoch: 3 }])
       yield* pass(3_000)
       assert.deepStrictEqual(yield* controllers, [home])
+    }).pipe(Effect.scoped))
+
+  it.effect("comes to a home node that was restored from before its last guardian came: it knows its own list again", () =>
+    Effect.gen(function*() {
+      const { controllers, disks, guardians, kill, node, pass, start } = yield* world
+      guardians.add(first)
+      yield* start(first)
+      yield* start(second)
+      yield* start(home)
+      yield* pass(15_000)
+      const backup = new Map(disks.get(home))
+      assert.deepStrictEqual((yield* node(home).controls.view())[0]?.voters, [home, first])
+      guardians.add(second)
+      yield* pass(15_000)
+      guardians.delete(first)
+      yield* pass(15_000)
+      guardians.add(first)
+      yield* pass(15_000)
+      const list = [home, second, first]
+      assert.deepStrictEqual((yield* node(home).controls.view())[0]?.voters, list)
+      yield* kill(home)
+      disks.set(home, backup)
+      yield* start(home, 2)
+      yield* pass(15_000)
+      assert.deepStrictEqual(yield* controllers, [home])
+      assert.deepStrictEqual((yield* node(home).controls.view())[0]?.voters, list)
     }).pipe(Effect.scoped))
 
   it.effect("of two is not the home node's after its start without the guardian, until its administrator says so", () =>

@@ -235,6 +235,38 @@ describe("home node", () => {
     assert.deepInclude(homeStep(replaced, long, defaultHomecoming, 5).commands, { type: "agree", to: first, epoch: 5 })
   })
 
+  it("learns its number from others where an older backup was restored", () => {
+    const status = (homeServed: number, nodeId = first) =>
+      ({
+        type: "answered",
+        status: {
+          nodeId,
+          homeNodeId: home,
+          phase: "serving",
+          epoch: 4,
+          control: true,
+          turns: [turn(4)],
+          homeServed,
+        },
+      }) as const
+    const back = { type: "giveBack", from: first, epoch: 5, turns: [turn(4)] } as const
+    // Turns 2 and 3 are behind it, and it does not know them any more.
+    const { state } = homeStep(guarded, status(3), defaultHomecoming, 5)
+    assert.deepInclude(homeStep(state, back, defaultHomecoming, 6).commands, { type: "agree", to: first, epoch: 5 })
+    // Nobody stands in for it: its number is raised at once, and settled when every guardian was heard.
+    const alone = { ...status(3).status, phase: "none", epoch: 3, control: false, turns: [] } as const
+    const told = homeStep(guarded, { type: "answered", status: alone }, defaultHomecoming, 5)
+    assert.deepInclude(told.commands, { type: "raise", epoch: 4 })
+    const other = { ...alone, nodeId: second }
+    const both = homeStep(told.state, { type: "answered", status: other }, defaultHomecoming, 6)
+    const raised = homeStep(both.state, { type: "raised", epoch: 4 }, defaultHomecoming, 7).state
+    assert.isFalse(raised.fresh)
+    // Its own number is no news, and a guardian that knows less tells nothing.
+    assert.isFalse(homeStep(guarded, status(1), defaultHomecoming, 5).state.fresh)
+    const skipped = homeStep(guarded, { ...back, epoch: 9, turns: [turn(8)] }, defaultHomecoming, 5)
+    assert.deepInclude(skipped.commands, { type: "refuse", to: first, code: "epoch_skipped", inForce: 1 })
+  })
+
   it("goes on to learn its number until every guardian was heard, as a voter may tell of one long ago", () => {
     const replaced = { ...guarded, fresh: true }
     const old = homeStep(replaced, { type: "leaseDenied", inForce: 3, turns: [] }, defaultHomecoming, 5).state

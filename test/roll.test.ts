@@ -23,6 +23,11 @@ describe("voters", () => {
     assert.deepStrictEqual(nextVoters([home, a], [home, a, b], [home, a, b]), [home, a, b])
   })
 
+  it("stay while the list before is not known any more", () => {
+    assert.isNull(nextVoters([home, a], [], [home, a, b]))
+    assert.isNull(nextVoters([a, home], [], [home]))
+  })
+
   it.prop("get there from anywhere, never by two at once", { from: Some, to: Some }, ({ from, to }) => {
     const wanted = [home, ...new Set(to.map(id))]
     let now: ReadonlyArray<NodeId> = [home, ...new Set(from.map(id))]

@@ -10,6 +10,7 @@
  */
 import type { Denied } from "#actors/protocol/federation-control.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
+import { NodeIdentity } from "#cluster/identity.ts"
 import {
   defaultLease,
   type LeaseCommand,
@@ -21,10 +22,11 @@ import {
 } from "#cluster/lease.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { nextVoters, sameVoters } from "#cluster/roll.ts"
-import type { NodeId } from "#schema/common.ts"
-import { LeaseAnswer, LeaseReleased, mostVoters } from "#schema/federation-control.ts"
+import { readOwn, signForOneself } from "#cluster/sealed-document.ts"
+import { NodeId } from "#schema/common.ts"
+import { LeaseAnswer, LeaseReleased, mostVoters, Roll } from "#schema/federation-control.ts"
 import { uuid7 } from "#schema/uuid.ts"
-import { Duration, Effect, Schedule, Stream } from "effect"
+import { Duration, Effect, Schedule, Schema, Stream } from "effect"
 import { chore } from "./chore.ts"
 import type { Votes } from "./federation-control-votes.ts"
 import { monotonicMs } from "./federation-failover-heartbeat.ts"
@@ -37,8 +39,14 @@ const releaseTries = { schedule: Schedule.spaced("1 second"), times: 30 } as con
 
 const base = "/federation/api/v1/federation/failover/control"
 
+/** Of voters, as their home node signs it. */
+const rollDocument = "nightjar-voters"
+const SignedRoll = Schema.fromJsonString(
+  Schema.Struct({ homeNodeId: NodeId, version: Schema.Int, voters: Roll.fields.voters }),
+)
+
 export const makeLeases = Effect.fnUntraced(function*(votes: Votes) {
-  const [peers, ownership] = yield* Effect.all([Peers, Ownership])
+  const [peers, ownership, identity] = yield* Effect.all([Peers, Ownership, NodeIdentity])
   const { nodeId: self, slot } = ownership
   const bootId = yield* uuid7
   const scope = yield* Effect.scope
@@ -46,18 +54,48 @@ export const makeLeases = Effect.fnUntraced(function*(votes: Votes) {
   const denials = new Map<NodeId, Denied>()
   let witnesses: ReadonlyArray<NodeId> = []
 
+  let signature: { readonly version: number; readonly signed: string } | null = null
+  /** Of this node's own list; of others the home node's word is kept, and not passed on. */
+  const signedRoll = Effect.fnUntraced(function*(home: NodeId, { version, voters }: Roll) {
+    if (home !== self) return {}
+    if (signature?.version !== version) {
+      const signed = yield* signForOneself(rollDocument, { homeNodeId: self, version, voters: [...voters] })
+      signature = { version, signed }
+    }
+    return { signed: signature.signed }
+  }, Effect.provideService(NodeIdentity, identity))
+  /** This node gave a newer list once, and forgot it with its database: it goes on from there, one voter at a time. */
+  const remember = Effect.fnUntraced(function*(signed: string) {
+    const { homeNodeId, version, voters } = yield* Effect.flatMap(
+      readOwn(rollDocument, signed),
+      Schema.decodeUnknownEffect(SignedRoll),
+    )
+    const { version: now } = yield* votes.rollOf(self)
+    if (homeNodeId !== self || version <= now) return
+    yield* Effect.logWarning("Voters know a newer list of this node's: it was restored from an older backup", {
+      version,
+    })
+    const roll = { version, voters }
+    yield* votes.setRoll(roll, [])
+    yield* feed(self, { type: "roll", roll })
+  }, Effect.provideService(NodeIdentity, identity))
+
   const ask = ({ override, request, to }: Extract<LeaseCommand, { type: "request" }>) =>
     Effect.gen(function*() {
-      const { voters } = yield* votes.rollOf(request.homeNodeId)
+      const roll = yield* votes.rollOf(request.homeNodeId)
+      const { voters } = roll
+      const signed = yield* signedRoll(request.homeNodeId, roll)
       const answer = to === self ?
         yield* votes.ballot(request, override, null) :
         yield* peers.call(to, {
           method: "POST",
           path: `${base}/votes`,
-          body: { json: { ...request, turns: request.turns.map((turn) => ({ ...turn })), voters } },
+          body: { json: { ...request, turns: request.turns.map((turn) => ({ ...turn })), voters, ...signed } },
           timeout: askLimit,
         }, LeaseAnswer)
-      if (answer.from === to) yield* feed(request.homeNodeId, { type: "answer", answer })
+      if (answer.from !== to) return
+      yield* feed(request.homeNodeId, { type: "answer", answer })
+      if (request.homeNodeId === self && answer.newestRoll !== undefined) yield* remember(answer.newestRoll)
     })
   const letGo = ({ release, to }: Extract<LeaseCommand, { type: "release" }>) =>
     to === self ?

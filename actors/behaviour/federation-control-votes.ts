@@ -66,7 +66,10 @@ export const makeVotes = Effect.gen(function*() {
     const entry = yield* of(request.homeNodeId)
     return yield* entry.one.withPermits(1)(Effect.gen(function*() {
       const next = vote(entry.voter, request, override, defaultLease, yield* monotonicMs)
-      const newer = told !== null && told.version > entry.roll.version
+      const { roll: before } = entry
+      // The same list with a signature is kept as well: the home node may need it.
+      const newer = told !== null && (told.version > before.version ||
+        (told.version === before.version && before.signed === undefined && told.signed !== undefined))
       const roll = newer ? told : entry.roll
       if (next.keep !== null || newer) yield* keep(entry, next.voter.promised, roll)
       entry.voter = next.voter
@@ -91,10 +94,15 @@ export const makeVotes = Effect.gen(function*() {
     ballot,
     unballot,
     /** Of another node, which asks for itself. */
-    vote: Effect.fn("Controls.vote")(function*(asker: NodeId, { voters, ...request }: ControlRequest) {
+    vote: Effect.fn("Controls.vote")(function*(asker: NodeId, { signed, voters, ...request }: ControlRequest) {
       yield* named(asker, request)
-      const roll = asker === request.homeNodeId ? { version: request.rollVersion, voters } : null
-      return yield* ballot(request, false, roll)
+      if (asker !== request.homeNodeId) return yield* ballot(request, false, null)
+      const roll = { version: request.rollVersion, voters, ...(signed === undefined ? {} : { signed }) }
+      const answer = yield* ballot(request, false, roll)
+      const newest = known.get(asker)?.roll
+      return newest?.signed === undefined || newest.version <= request.rollVersion ?
+        answer :
+        { ...answer, newestRoll: newest.signed }
     }),
     letGo: Effect.fn("Controls.letGo")(function*(asker: NodeId, release: LeaseRelease) {
       yield* named(asker, release)

@@ -6,7 +6,8 @@
  * 1. The state is on record before a command of it is carried out.
  * 2. It agrees to serve again when what was changed elsewhere of its configuration is in force here (`federation-journal.ts`), unless an
  *    administrator decided otherwise, and every recording that can has a picture of the new epoch on its disk.
- * 3. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
+ * 3. A node that lost its configuration takes no cameras back: they are recorded where they are known.
+ * 4. In a cluster the database tells who took the slot, also while nobody can be asked, and this node takes it back by moving it.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Controls } from "#actors/protocol/federation-control.ts"
@@ -25,7 +26,7 @@ import {
 } from "#cluster/homecoming.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { NodeId } from "#schema/common.ts"
-import { EpochRefused, GuardianNotGranted, type ReturnRequest } from "#schema/federation-failover.ts"
+import { ConfigurationLost, EpochRefused, GuardianNotGranted, type ReturnRequest } from "#schema/federation-failover.ts"
 import { RerouteStatus } from "#schema/federation-protection.ts"
 import { StaleEpoch } from "#schema/ownership.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
@@ -43,6 +44,8 @@ const firstPictureLimit = Duration.seconds(10)
 /** Of the changes of one guardian, where nobody waits for them. */
 const changesLimit = Duration.seconds(5)
 const lookEvery = Duration.millis(200)
+/** Between two attempts at changes that could not be taken; doubles. */
+const againMs = { first: 1_500, most: 30_000 } as const
 
 const path = "/federation/api/v1/federation/failover/reroute-status"
 const decodeKept = Schema.decodeUnknownEffect(Schema.toCodecJson(Homecoming))
@@ -120,6 +123,16 @@ export const makeReturn = Effect.gen(function*() {
         Effect.logWarning("The changes of a guardian cannot be taken now", { guardian, cause })
       ),
     )
+  const waits = new Map<NodeId, { readonly untilMs: number; readonly waitMs: number }>()
+  /** Where they cannot be taken, less and less often. */
+  const takeSoon = Effect.fnUntraced(function*(guardian: NodeId) {
+    const wait = waits.get(guardian)
+    if (wait !== undefined && (yield* monotonicMs) < wait.untilMs) return
+    const exit = yield* Effect.exit(Effect.timeout(takeChanges(guardian), changesLimit))
+    if (exit._tag === "Success") return void waits.delete(guardian)
+    const waitMs = Math.min(againMs.most, wait === undefined ? againMs.first : 2 * wait.waitMs)
+    waits.set(guardian, { untilMs: (yield* monotonicMs) + waitMs, waitMs })
+  })
   const askGuardians = Effect.gen(function*() {
     const granted = (yield* peers.list()).filter((peer) => peer.guardianGranted)
     const ids = granted.map((peer) => peer.nodeId)
@@ -128,7 +141,7 @@ export const makeReturn = Effect.gen(function*() {
     for (const status of answers) yield* tell({ type: "answered", status })
     for (const { changes = 0, nodeId: guardian, phase } of answers) {
       // It serves no more: before this node controls again, but not for long.
-      if (changes > 0 && phase === "none") yield* Effect.exit(Effect.timeout(takeChanges(guardian), changesLimit))
+      if (changes > 0 && phase === "none") yield* takeSoon(guardian)
     }
     const [serving] = answers.filter(({ phase }) => phase !== "none").toSorted((a, b) => b.epoch - a.epoch)
     const last = state.turns.at(-1)
@@ -173,7 +186,7 @@ export const makeReturn = Effect.gen(function*() {
 
   /** A guardian gives the cameras back: answers the epoch with which they are recorded here. */
   return Effect.fn("Failovers.comeBack")(
-    function*(asker: NodeId, { epoch, turns, withoutChanges }: typeof ReturnRequest.Type) {
+    function*(asker: NodeId, { cameras = 0, epoch, turns, withoutChanges }: typeof ReturnRequest.Type) {
       // Before this node controls again: its cameras go on as they were there.
       const granted = (yield* peers.list()).some((peer) => peer.guardianGranted && peer.nodeId === asker)
       if (granted && withoutChanges === true) {
@@ -181,6 +194,10 @@ export const makeReturn = Effect.gen(function*() {
           guardian: asker,
         })
       } else if (granted) yield* Effect.mapError(takeChanges(asker), changesAway)
+      // Nobody would record them: on new hardware a node may be itself and know nothing.
+      if (granted && cameras > 0 && withoutChanges !== true && (yield* cameraBundles.ids(slot)).length === 0) {
+        return yield* new ConfigurationLost({ cameras })
+      }
       const commands = yield* tell({ type: "giveBack", from: asker, epoch, turns })
       for (const command of commands) {
         if (command.type === "refuse") {

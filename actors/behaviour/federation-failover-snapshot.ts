@@ -4,8 +4,9 @@
  *
  * Invariants
  * 1. A copy that this node could not open later is refused now: it is opened once in memory, and kept as it came.
- * 2. Of a member nothing is fetched: its configuration is in the database that this node has. What it needs is counted from there.
- * 3. A trial opens one session beside the home node's own, stores nothing and closes it; {@link trialsAtOnce} at once.
+ * 2. While its cameras are served here, a home node that knows none of them has lost its configuration: what is here stays.
+ * 3. Of a member nothing is fetched: its configuration is in the database that this node has. What it needs is counted from there.
+ * 4. A trial opens one session beside the home node's own, stores nothing and closes it; {@link trialsAtOnce} at once.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
@@ -16,10 +17,11 @@ import { NodeIdentity } from "#cluster/identity.ts"
 import { type Owner, Ownership } from "#cluster/ownership.ts"
 import { ShadowRings } from "#media/shadow.ts"
 import { SourceDrivers } from "#media/source.ts"
+import { NodeId } from "#schema/common.ts"
 import type { BundledCamera, FailoverBundle } from "#schema/federation-bundle.ts"
 import { BundleAnswer, type ProtectionId, type SessionTrial } from "#schema/federation-failover.ts"
 import type { Slot } from "#schema/ownership.ts"
-import { Cause, Clock, Deferred, Effect, Redacted } from "effect"
+import { Cause, Clock, Deferred, Effect, Redacted, Schema } from "effect"
 import { chore } from "./chore.ts"
 import { ingestOf, needOf } from "./federation-failover-capacity.ts"
 import type { FailoverSettingsKept } from "./federation-failover-settings.ts"
@@ -34,6 +36,12 @@ const trialsAtOnce = 4
 const trialLimit = "15 seconds"
 /** Cameras of one home node that are tried. */
 const mostTrials = 256
+
+class NothingLeft extends Schema.TaggedError<NothingLeft>()("NothingLeft", { homeNodeId: NodeId }) {
+  override get message(): string {
+    return "The home node knows none of its cameras any more: its configuration was lost, and what is here of it is kept"
+  }
+}
 
 export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
@@ -138,6 +146,9 @@ export const makeSnapshots = (shelf: BundleShelf, settings: FailoverSettingsKept
       const { homeNodeId } = ward.row()
       const answer = yield* peers.call(homeNodeId, { method: "GET", path, timeout: fetchLimit }, BundleAnswer)
       const bundle = yield* openBundle(answer.bundle, peer).pipe(Effect.provideService(NodeIdentity, identity))
+      if (bundle.cameras.length === 0 && (ward.row().snapshot?.cameras ?? 0) > 0 && ward.state().service !== null) {
+        return yield* new NothingLeft({ homeNodeId })
+      }
       yield* shelf.keep(homeNodeId, answer.bundle)
       // A slot that is not to be had is known before it is needed.
       const { slot } = yield* ownership.adopt(peer, bundle.epoch)

@@ -235,6 +235,7 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const { epoch, turns, withoutChanges } = command
       const { homeNodeId, slot } = ward.row()
       const { service } = ward.state()
+      const cameras = slot === null ? 0 : (yield* cameraBundles.ids(slot)).length
       const overlap = yield* overlapOf(slot, service?.epoch ?? epoch)
       if (service !== null && service.rerouteId !== null) {
         yield* store.setReroute(RerouteId.make(service.rerouteId), { state: "failingBack" })
@@ -242,7 +243,7 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       const answer = yield* peers.call(homeNodeId, {
         method: "POST",
         path: returnPath,
-        body: { json: { epoch, turns: turns.map((turn) => ({ ...turn })), withoutChanges } },
+        body: { json: { epoch, turns: turns.map((turn) => ({ ...turn })), withoutChanges, cameras } },
         timeout: returnLimit,
       }, ReturnAnswer)
       yield* ward.outcome({ type: "gaveBack", epoch: answer.epoch, ...overlap })

@@ -334,7 +334,10 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
         return { nodeId, homeNodeId, phase: "none", epoch, control: false, turns: [] } satisfies RerouteStatus
       }
       if (asker === homeNodeId) yield* ward.tell({ type: "homeAsked" })
-      const status: RerouteStatus = statusOf(ward.state())
+      const known = yield* peers.get(asker).pipe(Effect.catchTag("NodeNotFound", () => Effect.succeed(null)))
+      // What a member knows of itself is in the database that this node has, too.
+      const served = known?.relation === "member" ? { homeServed: 0 } : {}
+      const status: RerouteStatus = { ...statusOf(ward.state()), ...served }
       // Who serves does not wait for the database to be answered.
       if (asker !== homeNodeId || status.phase !== "none") return status
       return { ...status, changes: (yield* soon(journals.waiting()))?.get(homeNodeId) ?? 0 }

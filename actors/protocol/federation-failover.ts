@@ -9,6 +9,7 @@ import type { NodeId, PageOf, PageRequest } from "#schema/common.ts"
 import type { ControlRequest, LeaseAnswer, LeaseRelease } from "#schema/federation-control.ts"
 import type {
   BundleAnswer,
+  ConfigurationLost,
   ControlElsewhere,
   ControlView,
   EffectiveFailoverSettings,
@@ -82,7 +83,7 @@ export class Failovers extends Context.Service<Failovers, {
   readonly comeBack: (
     asker: NodeId,
     request: typeof ReturnRequest.Type,
-  ) => Answer<number, GuardianNotGranted | EpochRefused>
+  ) => Answer<number, GuardianNotGranted | EpochRefused | ConfigurationLost>
 
   /** An administrator states that the guardian is off; answers who controls what then, as `status` does. */
   readonly takeBackControl: () => Answer<ReadonlyArray<ControlView>, ControlElsewhere>

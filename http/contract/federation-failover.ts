@@ -6,6 +6,7 @@ import { NodeId, Page } from "#schema/common.ts"
 import { ControlRequest, LeaseAnswer, LeaseRelease, LeaseReleased } from "#schema/federation-control.ts"
 import {
   BundleAnswer,
+  ConfigurationLost,
   ControlElsewhere,
   ControlView,
   EffectiveFailoverSettings,
@@ -240,7 +241,7 @@ const ofPeers = [
   HttpApiEndpoint.post("comeBack", `${base}/return`, {
     payload: ReturnRequest,
     success: ReturnAnswer,
-    error: problems(GuardianNotGranted, EpochRefused),
+    error: problems(GuardianNotGranted, EpochRefused, ConfigurationLost),
   }).annotateMerge(peers).annotateMerge(extension).annotateMerge(
     doc("Take cameras back", "A guardian asks this node to serve again; answered when its cameras are recorded here."),
   ),

@@ -144,9 +144,14 @@ export class Machine {
     this.#token = ""
     await this.#net.door(this.#namespace, this.#door, `${this.address}:${httpPort}`)
     const begun = performance.now()
-    while ((await this.ask("GET", "/health").catch(() => null))?.status !== 200) {
+    for (;;) {
+      const health = await this.ask("GET", "/health").catch(() => null)
+      if (health?.status === 200) return
       if (child.exitCode !== null || performance.now() - begun > startLimitMs) {
-        throw new Error(`${this.name} did not become healthy; the end of its log:\n${this.said().slice(-4_000)}`)
+        const told = JSON.stringify(health?.body)
+        throw new Error(
+          `${this.name} did not become healthy: ${told}; the end of its log:\n${this.said().slice(-4_000)}`,
+        )
       }
       await sleep(100)
     }
@@ -249,8 +254,9 @@ export class Machine {
     execFileSync("ip", ["netns", "exec", this.#namespace, ...program], { stdio: "pipe" })
   }
 
-  /** New hardware: nothing is on its disks. Only while it does not run. */
+  /** New hardware: nothing is on its disks, and that of footage has a new name, as it must. Only while it does not run. */
   replaceDisks(): void {
+    this.#settings = { ...this.#settings, NIGHTJAR_STORAGE: `next=${this.footage}:0.01` }
     for (const folder of [this.data, this.footage]) {
       for (const name of readdirSync(folder)) rmSync(path.join(folder, name), { recursive: true })
     }

@@ -7,7 +7,8 @@
 import { execFileSync } from "node:child_process"
 import { mkdirSync, rmSync } from "node:fs"
 import * as path from "node:path"
-import { allIsWell, type Case, framesOn, oneServes, records } from "./unclean-stage.ts"
+import { until } from "./failover.ts"
+import { allIsWell, type Case, controllers, framesOn, oneServes, records } from "./unclean-stage.ts"
 
 const older: Case = [
   "a home node on new hardware, with a backup from before earlier reroutes, is given its cameras and what was recorded meanwhile",
@@ -38,6 +39,7 @@ const older: Case = [
     framesOn(stage, serving.machine)
     await home.start()
     await allIsWell(report, stage)
+    await until("control at home", () => controllers(stage), ([one, ...more]) => one === home.name && more.length === 0)
   },
 ]
 

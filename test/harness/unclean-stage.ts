@@ -91,6 +91,23 @@ export const missingAtHome = (stage: Stage, from: number, to: number): number =>
   return missing
 }
 
+interface StatusTold {
+  readonly control: ReadonlyArray<{ readonly homeNodeId: string; readonly holder: string | null }>
+}
+/** Who says that it controls the home node's cameras. */
+export const controllers = async ({ first, home, second }: Stage): Promise<ReadonlyArray<string>> => {
+  const said = await Promise.all([home, first.machine, second.machine].map(async (machine) => {
+    const nodes = await listed<{ readonly nodeId: string; readonly name: string; readonly self: boolean }>(
+      machine,
+      "/federation/api/v1/federation/nodes",
+    )
+    const self = nodes.find((node) => node.self)?.nodeId
+    const homeId = nodes.find(({ name }) => name === home.name)?.nodeId
+    const { control } = (await machine.call("GET", `${failover}/status`)) as StatusTold
+    return control.some(({ holder, homeNodeId }) => homeNodeId === homeId && holder === self) ? [machine.name] : []
+  }))
+  return said.flat()
+}
 export type Case = readonly [sentence: string, run: (report: Report, stage: Stage) => Promise<void>]
 
 export const begin = async (net: Net): Promise<Stage> => {

@@ -14,6 +14,7 @@ import {
   allIsWell,
   begin,
   type Case,
+  controllers,
   type Guard,
   missingAtHome,
   newest,
@@ -25,23 +26,6 @@ import {
   stateOf,
 } from "./unclean-stage.ts"
 
-interface StatusTold {
-  readonly control: ReadonlyArray<{ readonly homeNodeId: string; readonly holder: string | null }>
-}
-/** Who says that it controls the home node's cameras. */
-const controllers = async ({ first, home, second }: Stage): Promise<ReadonlyArray<string>> => {
-  const said = await Promise.all([home, first.machine, second.machine].map(async (machine) => {
-    const nodes = await listed<{ readonly nodeId: string; readonly name: string; readonly self: boolean }>(
-      machine,
-      "/federation/api/v1/federation/nodes",
-    )
-    const self = nodes.find((node) => node.self)?.nodeId
-    const homeId = nodes.find(({ name }) => name === home.name)?.nodeId
-    const { control } = (await machine.call("GET", `${failover}/status`)) as StatusTold
-    return control.some(({ holder, homeNodeId }) => homeNodeId === homeId && holder === self) ? [machine.name] : []
-  }))
-  return said.flat()
-}
 const untilEnded = async (report: Report, stage: Stage, ended: () => boolean): Promise<void> => {
   let before: ReadonlyArray<string> = []
   while (!ended()) {
