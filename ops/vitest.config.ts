@@ -60,6 +60,7 @@ export default defineConfig({
         test: {
           name: "real",
           include: ["test/**/*.real.test.ts"],
+          globalSetup: "test/harness/seed-setup.ts",
           exclude: ["node_modules/**"],
           setupFiles: ["test/harness/failed-page.ts"],
           testTimeout: 180_000,

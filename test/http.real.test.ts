@@ -222,8 +222,8 @@ it.live.skipIf(withoutChromium !== "")(
         // A node without a dashboard has no icon.
         if (message.type() === "error" && !message.location().url.endsWith("/favicon.ico")) errors.push(message.text())
       })
-      yield* Effect.promise(() => page.goto(`${base}/docs`))
-      yield* Effect.promise(() => page.getByText("Detailed health check").first().waitFor())
+      yield* Effect.promise(() => page.goto(`${base}/docs`, { timeout: 120_000 }))
+      yield* Effect.promise(() => page.getByText("Detailed health check").first().waitFor({ timeout: 120_000 }))
       assert.deepStrictEqual(elsewhere, [])
       assert.deepStrictEqual(errors, [])
     }).pipe(Effect.provide(Logger.layer([]))),

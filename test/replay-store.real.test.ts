@@ -1,7 +1,7 @@
 /** The store of replay sessions on a real PostgreSQL: fence, limits, expiry, configuration. */
 import { type ReplaySessionRow, ReplayStore } from "#actors/store/replay.ts"
 import * as Database from "#ops/database.ts"
-import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { EmbeddedPostgres } from "#ops/host/postgres.ts"
 import type { NodeId, UserId } from "#schema/common.ts"
 import { slots } from "#schema/ownership.ts"
 import { defaultReplayConfig } from "#schema/replay.ts"
@@ -11,6 +11,7 @@ import { SqlClient } from "effect/sql"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { postgresLayer } from "./harness/postgres.ts"
 import { identityOf } from "./media/made-up-files.ts"
 
 const t0 = Date.parse("2026-03-01T12:00:00.123Z")

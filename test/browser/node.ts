@@ -12,6 +12,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
+import { seedDatabase } from "../harness/seed.ts"
 
 const root = new URL("../..", import.meta.url).pathname
 export const password = "seventeen-nightjars"
@@ -117,6 +118,7 @@ const signedIn = async (address: string): Promise<Client> => {
 export const startNode = async (wanted: Wanted): Promise<Running> => {
   const folder = await mkdtemp(join(tmpdir(), "nightjar-browser-"))
   const simulator = await startSimulator(wanted.simulator)
+  seedDatabase(folder)
   const node = spawn(process.execPath, [join(root, "ops/main.ts"), "start"], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],

@@ -8,7 +8,7 @@ import { AuditChainStore } from "#actors/store/auth-audit-chain.ts"
 import * as Identity from "#cluster/identity.ts"
 import * as Vaults from "#cluster/vault.ts"
 import * as Database from "#ops/database.ts"
-import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { EmbeddedPostgres } from "#ops/host/postgres.ts"
 import type { AuditFact } from "#schema/auth-audit.ts"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, Layer, type Redacted } from "effect"
@@ -16,6 +16,7 @@ import { SqlClient } from "effect/sql"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { postgresLayer } from "./postgres.ts"
 
 export const temporary = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-audit-"))),

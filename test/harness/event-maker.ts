@@ -8,13 +8,14 @@ import { EventStore } from "#actors/store/event.ts"
 import * as Identity from "#cluster/identity.ts"
 import * as Vaults from "#cluster/vault.ts"
 import * as Database from "#ops/database.ts"
-import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { EmbeddedPostgres } from "#ops/host/postgres.ts"
 import type { EventDraft } from "#schema/event.ts"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { postgresLayer } from "./postgres.ts"
 
 /** A PostgreSQL of the test's own; `end` stops it. */
 export const startPostgres = async (folder: string) => {

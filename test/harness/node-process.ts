@@ -11,6 +11,7 @@ import { randomBytes } from "node:crypto"
 import { closeSync, globSync, mkdirSync, openSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import { createServer } from "node:net"
 import * as path from "node:path"
+import { seedDatabase } from "./seed.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const startLimitMs = 60_000
@@ -118,6 +119,7 @@ export class NodeProcess {
   launch(): void {
     // The session of an earlier life may be gone with its database.
     this.#untilMs = 0
+    if (this.#environment["NIGHTJAR_DATABASE_URL"] === undefined) seedDatabase(this.data)
     const output = openSync(this.log, "a")
     this.#child = spawn(process.execPath, [path.join(root, "ops", "main.ts"), "start"], {
       cwd: root,

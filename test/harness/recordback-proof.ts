@@ -5,7 +5,7 @@
  * The nodes are members of one cluster. What the serving node recorded is written to its disk beforehand, in the form of a recorder.
  */
 import type { FileIdentity, Storage } from "#media/storage.ts"
-import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { EmbeddedPostgres } from "#ops/host/postgres.ts"
 import {
   allTime,
   type ChannelId,
@@ -26,6 +26,7 @@ import { fragmentsFrom, parameters } from "../media/made-up-files.ts"
 import { life, optionsIn } from "../media/storage-life.ts"
 import { watchMemory } from "./memory.ts"
 import { makeNode, type NodeProcess, sleep } from "./node-process.ts"
+import { postgresLayer } from "./postgres.ts"
 import type { Report } from "./report.ts"
 import { tlsCopy } from "./tls-copy.ts"
 

@@ -1,5 +1,5 @@
 /** Two nodes of one cluster on one PostgreSQL, for all tests of a file: real processes that share a signing key and a database. */
-import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { EmbeddedPostgres } from "#ops/host/postgres.ts"
 import { Context, Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import { freePort, makeNode, type NodeProcess } from "./node-process.ts"
+import { postgresLayer } from "./postgres.ts"
 
 export const administratorPassword = "correct horse battery"
 

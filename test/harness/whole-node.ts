@@ -18,6 +18,7 @@ import { SqlClient } from "effect/sql"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { seedDatabase } from "./seed.ts"
 
 /** About 1 MiB. */
 const keptLines = 4_000
@@ -40,6 +41,7 @@ const keeping = (lines: Array<string>) =>
 export const wholeNode = Effect.fnUntraced(function*(settings: Readonly<Record<string, string>> = {}) {
   const data = yield* folder
   const lines: Array<string> = []
+  if (settings["NIGHTJAR_DATABASE_URL"] === undefined) seedDatabase(data)
   const read = yield* readSettings({
     NIGHTJAR_DATA_DIR: data,
     NIGHTJAR_HTTP_PORT: "0",

@@ -1,0 +1,12 @@
+/** A process that makes the database of `seed.ts` in a folder: `node test/harness/seed-maker.ts <data folder>`. */
+import { layer } from "#ops/database.ts"
+import { EmbeddedPostgres, layer as postgresLayer } from "#ops/host/postgres.ts"
+import { Context, Effect, Layer } from "effect"
+
+const dataFolder = process.argv[2]!
+
+await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+  const postgres = yield* Layer.build(postgresLayer({ dataFolder }))
+  const url = yield* Context.get(postgres, EmbeddedPostgres).url
+  yield* Effect.scoped(Layer.build(layer({ url, applicationName: "seed" })))
+})))
