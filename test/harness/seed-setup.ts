@@ -25,10 +25,6 @@ const make = (seed: string): void => {
   const made = spawnSync(process.execPath, [program, draft], { cwd: root, encoding: "utf8", timeout: 120_000 })
   if (made.status !== 0) throw new Error(`the database of the tests was not made:\n${made.stdout}${made.stderr}`)
   const folder = join(draft, "postgres")
-  // Half of it are the zeros of a log that is still to be written.
-  if (process.platform === "linux") {
-    for (const path of globSync("data/pg_wal/*", { cwd: folder })) spawnSync("fallocate", ["-d", join(folder, path)])
-  }
   renameSync(folder, seed)
   rmSync(draft, { recursive: true })
 }

@@ -24,7 +24,7 @@ export const seedDatabase = (dataFolder: string): void => {
   if (seed === undefined || existsSync(folder)) return
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
   mkdirSync(folder, { mode: 0o711 })
-  // With owners and holes.
+  // With its owner, who is another than a root that runs the tests.
   const copied = spawnSync("cp", ["-a", ...seedParts.map((part) => join(seed, part)), folder], { encoding: "utf8" })
   if (copied.status !== 0) throw new Error(`the database was not copied: ${copied.stderr}`)
 }
