@@ -10,11 +10,12 @@
  * 3. A reader that does not keep up loses whole groups of pictures, and is closed once it is 4 MiB behind. It never slows down
  *    the camera, the recording or another reader.
  * 4. A port that is taken costs this door, not the node.
- * 5. Recorded pictures are sent as they are stored, and read no faster than the player takes them.
+ * 5. What another node serves is passed on to it; this node gives what comes back, and no more.
+ * 6. Recorded pictures are sent as they are stored, and read no faster than the player takes them.
  */
 import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { EpochMs, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
-import { Context, Data, type Effect, type Redacted, type Scope } from "effect"
+import { Context, Data, type Effect, type Redacted, type Scope, type Stream } from "effect"
 
 /** Who was let in. */
 export interface RtspGrant {
@@ -52,6 +53,23 @@ export class RtspRefused extends Data.TaggedError("RtspRefused") {}
 /** Nobody can be let in at the moment. */
 export class RtspGateClosed extends Data.TaggedError("RtspGateClosed") {}
 
+/** What a player asks for; an end of an interval that is left open is null. */
+export type RtspWhat =
+  | { readonly kind: "live"; readonly streamId: StreamId }
+  | {
+    readonly kind: "recording"
+    readonly recordingToken: RecordingToken
+    readonly startMs: EpochMs | null
+    readonly endMs: EpochMs | null
+  }
+
+/** A player's connection, carried to or from another node. */
+export interface RtspLine {
+  readonly send: (bytes: Uint8Array) => void
+  /** Ends with the line. */
+  readonly received: Stream.Stream<Uint8Array>
+}
+
 /** Decides who may read what; given to this floor by those who know users. */
 export class RtspGate extends Context.Service<RtspGate, {
   /** By the token of a stream. */
@@ -64,6 +82,8 @@ export class RtspGate extends Context.Service<RtspGate, {
     recordingToken: RecordingToken,
     token: Redacted.Redacted,
   ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
+  /** A line, until the scope closes, to the node that serves it instead of this one; null: this one does, or nobody. */
+  readonly elsewhere: (what: RtspWhat) => Effect.Effect<RtspLine | null, RtspGateClosed, Scope.Scope>
   /** For the account, which may read all; null: there is no such recording. */
   readonly recordingOf: (recordingToken: RecordingToken) => Effect.Effect<RecordingId | null, RtspGateClosed>
   /** Lets one who was let in to a live stream talk to its camera, until the scope closes. */
@@ -132,4 +152,6 @@ export class RtspServer extends Context.Service<RtspServer, {
   readonly sessions: () => ReadonlyArray<RtspSession>
   /** Ends every live session of the stream; answers how many. */
   readonly disconnect: (streamId: StreamId) => number
+  /** A player's connection that another node carries to this door, until the scope closes; in frames (`rtsp-server/line.ts`). */
+  readonly join: Effect.Effect<RtspLine, RtspGateClosed, Scope.Scope>
 }>()("nightjar/media/RtspServer") {}

@@ -27,6 +27,7 @@ import { RecordingId, type RecordingToken, type UserId } from "#schema/common.ts
 import { decide, type Grant, type ResourceRef, type UserPrincipal } from "#schema/permission.ts"
 import { Effect, Layer, type Redacted } from "effect"
 import type { Settings } from "./config.ts"
+import { makeElsewhere } from "./rtsp-elsewhere.ts"
 
 const principalOf = (userId: UserId, sessionId: string, grants: ReadonlyArray<Grant>): UserPrincipal => ({
   kind: "user",
@@ -78,6 +79,7 @@ const gate = Layer.effect(
     const talkBack = yield* TalkBack
     const users = yield* Users
     const audit = yield* AuditTrail
+    const elsewhere = yield* makeElsewhere
     /** Whether those who were let in may go on. */
     const checks = new WeakMap<RtspGrant, Effect.Effect<boolean>>()
     const granted = (grant: RtspGrant, check: Effect.Effect<boolean>): RtspGrant => {
@@ -162,6 +164,7 @@ const gate = Layer.effect(
         )
         return { codec: speaker.codec, hear: speaker.hear, ended: speaker.ended }
       }),
+      elsewhere,
       recordingOf: (recordingToken) => Effect.map(placeOf(recordingToken), (found) => found?.id ?? null),
       refused: (refusal) => audit.note(factOf(refusal)),
       holds: (grant) => checks.get(grant) ?? Effect.succeed(false),

@@ -220,6 +220,8 @@ describe("the HTTP interface", () => {
       "POST bffFederation.federatedReplay": "view",
       "POST bffLive.federatedLive": "view",
       "POST bffLive.peerLive": "view",
+      "POST federationRtsp.openRtspLine": "none",
+      "POST federationRtsp.feedRtspLine": "none",
       "POST auth.logout": "signOut",
       "POST auth.heartbeat": "none",
       "GET federationFailover.configBundle": "export",

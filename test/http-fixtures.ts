@@ -37,7 +37,7 @@ import { Search } from "#actors/protocol/search.ts"
 import { routes, type ServerOptions } from "#http/server.ts"
 import { Hls } from "#media/hls.ts"
 import { LiveHls } from "#media/live-hls.ts"
-import { RtspServer } from "#media/rtsp-server.ts"
+import { RtspGateClosed, RtspServer } from "#media/rtsp-server.ts"
 import { Stills } from "#media/still.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
 import { WebRtc } from "#media/webrtc.ts"
@@ -137,6 +137,7 @@ const noRtsp = Layer.succeed(RtspServer, {
   streams: () => [],
   sessions: () => [],
   disconnect: () => 0,
+  join: Effect.fail(new RtspGateClosed()),
 })
 
 /** A node without other members: nothing is served elsewhere. */

@@ -33,6 +33,7 @@ import { ClusterMemberGroup } from "./federation-member.ts"
 import { FederationNodeGroup } from "./federation-node.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
 import { FederationRelayGroup } from "./federation-relay.ts"
+import { FederationRtspGroup } from "./federation-rtsp.ts"
 import { HealthGroup } from "./health.ts"
 import { describe } from "./http-openapi.ts"
 import { HttpGroup } from "./http.ts"
@@ -82,6 +83,7 @@ const groups = nightjar
   .add(FederationNodeGroup)
   .add(FederationDemoGroup)
   .add(BffLiveGroup)
+  .add(FederationRtspGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

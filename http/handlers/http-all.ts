@@ -26,6 +26,7 @@ import { ClusterMemberHandlers } from "./federation-member.ts"
 import { FederationNodeHandlers } from "./federation-node.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
 import { FederationRelayHandlers } from "./federation-relay.ts"
+import { FederationRtspHandlers } from "./federation-rtsp.ts"
 import { HealthHandlers } from "./health.ts"
 import { HttpHandlers } from "./http.ts"
 import { LicenseHandlers } from "./license.ts"
@@ -74,4 +75,5 @@ export const AllHandlers = Layer.mergeAll(
   FederationNodeHandlers,
   FederationDemoHandlers,
   BffLiveHandlers,
+  FederationRtspHandlers,
 )

@@ -12,20 +12,22 @@ import { type Clock, Effect, Exit, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Socket } from "node:net"
 import { Malformed } from "../codec/malformed.ts"
-import type { RtspGate, RtspGrant, RtspSession } from "../rtsp-server.ts"
+import type { RtspGrant, RtspSession } from "../rtsp-server.ts"
 import { header, type RequestHead } from "../rtsp/message.ts"
 import { type Answer, formatAnswer, methods, type Refusal, refuse } from "./answer.ts"
-import type { RtspAccount } from "./credentials.ts"
 import type { TrackName } from "./description.ts"
+import type { Door } from "./door.ts"
 import { Entrance } from "./entrance.ts"
-import { channelOf, type Destination, type Player, type Programme, type UdpSockets } from "./lanes.ts"
-import type { Lockout } from "./lockout.ts"
-import { openLive, openRecording, type Shelf } from "./programme.ts"
+import { channelOf, type Destination, type Player, type Programme } from "./lanes.ts"
+import { openLive, openRecording } from "./programme.ts"
+import { openRelay, type Relay } from "./relay.ts"
 import { RequestReader } from "./request-reader.ts"
-import { backchannelTag, talkChannel, Talking, wantsToTalk } from "./talking.ts"
+import { backchannelTag, talkChannel, Talking, unknownOf, wantsToTalk } from "./talking.ts"
 import {
+  grantable,
   keyOf,
   plainAddress,
+  takenChannels,
   talkTransportText,
   type Target,
   targetOf,
@@ -41,21 +43,9 @@ const greetingMs = 10_000
 export const sessionTimeoutMs = 60_000
 /** Players renew their sessions a little late. */
 const graceMs = 5_000
-/** Extensions that a player may require (RFC 2326, section 12.32). */
-const known: ReadonlySet<string> = new Set(["onvif-replay", backchannelTag])
 
-/** What connections have in common. */
-export interface Door {
-  readonly account: RtspAccount | null
-  readonly gate: RtspGate["Service"]
-  readonly lockout: Lockout
-  readonly shelf: Shelf
-  readonly udp: UdpSockets & { readonly ports: readonly [number, number] } | null
-  /** Told once the caller was let in; false: there are as many as may be. */
-  readonly admitted: (connection: Connection) => boolean
-  /** From where a reader's reports come by UDP. */
-  readonly listen: (address: string, port: number, connection: Connection) => void
-}
+/** What a player begins with. */
+const beginning: ReadonlySet<string> = new Set(["DESCRIBE", "SETUP"])
 
 interface Session {
   readonly id: string
@@ -71,15 +61,17 @@ interface Held {
 
 export class Connection {
   private readonly door: Door
-  private readonly socket: Socket
+  readonly socket: Socket
   private readonly clock: Clock.Clock
-  private readonly scope: Scope.Scope
+  readonly scope: Scope.Scope
   private readonly requests: RequestReader
   private readonly entrance: Entrance
   private readonly talking: Talking
   private readonly remote: string
   private held: Held | null = null
   private session: Session | null = null
+  /** Another node serves what is asked for. */
+  private relay: Relay | null = null
   private userAgent: string | null = null
   private readonly openedMs: number
   private lastMs: number
@@ -117,7 +109,8 @@ export class Connection {
     this.requests = new RequestReader({
       onRequest,
       onPacket: (channel, bytes, from, to) => {
-        if (this.talking.hear(channel, bytes, from, to)) this.lastMs = clock.currentTimeMillisUnsafe()
+        if (this.relay !== null) this.relay.packet(channel, bytes, from, to)
+        else if (this.talking.hear(channel, bytes, from, to)) this.lastMs = clock.currentTimeMillisUnsafe()
         // Reports come on the odd channels.
         else if (channel % 2 === 1) this.session?.player.received(bytes, from, to)
       },
@@ -155,7 +148,8 @@ export class Connection {
       return
     }
     const player = this.session?.player
-    const fed = player?.playing === true && [...player.destinations.values()].some(({ kind }) => kind === "tcp")
+    const fed = this.relay !== null ||
+      (player?.playing === true && [...player.destinations.values()].some(({ kind }) => kind === "tcp"))
     if (!fed && nowMs - this.lastMs > sessionTimeoutMs + graceMs) this.close()
   }
 
@@ -194,8 +188,11 @@ export class Connection {
       const cseq = header(head, "cseq")
       const answer = cseq === null ?
         { status: 400 } :
-        yield* this.answer(head).pipe(Effect.catchTag("Refusal", (refusal) => Effect.succeed<Answer>(refusal)))
-      if (this.socket.destroyed) return
+        yield* this.lead(head).pipe(
+          Effect.flatMap((relay) => relay === null ? this.answer(head) : Effect.succeed(relay.forward(head))),
+          Effect.catchTag("Refusal", (refusal) => Effect.succeed<Answer>(refusal)),
+        )
+      if (answer === null || this.socket.destroyed) return
       this.write(cseq ?? "0", answer)
       answer.after?.()
     })
@@ -206,10 +203,22 @@ export class Connection {
     if (this.socket.writableLength > allowed) this.close()
   }
 
+  /** Who passes the request on, where another node serves what it is for. */
+  private readonly lead = (head: RequestHead): Effect.Effect<Relay | null, Refusal> =>
+    Effect.gen({ self: this }, function*() {
+      const target = this.relay === null && this.session === null && beginning.has(head.method) ?
+        targetOf(head.url) :
+        null
+      if (target === null) return this.relay
+      yield* this.admit(head, target)
+      const { account } = this.entrance
+      this.relay = yield* openRelay(this.door.gate, { head, target }, account, this)
+      return this.relay
+    })
+
   private answer(head: RequestHead): Effect.Effect<Answer, Refusal> {
     this.userAgent ??= header(head, "user-agent")?.slice(0, 200) ?? null
-    const unknown = (header(head, "require") ?? "").split(",").map((one) => one.trim().toLowerCase())
-      .filter((one) => one !== "" && !known.has(one))
+    const unknown = unknownOf(head)
     if (unknown.length > 0) return refuse(551, [["Unsupported", unknown.join(", ")]])
     switch (head.method) {
       case "OPTIONS":
@@ -230,6 +239,12 @@ export class Connection {
     }
   }
 
+  private readonly admit = (head: RequestHead, target: Target): Effect.Effect<void, Refusal> =>
+    Effect.flatMap(
+      this.entrance.enter(head, target),
+      (first) => first && !this.door.admitted(this) ? refuse(453) : Effect.void,
+    )
+
   /** Lets the caller in and answers what the address names, or refuses. */
   private readonly visit = (
     head: RequestHead,
@@ -237,8 +252,7 @@ export class Connection {
     Effect.gen({ self: this }, function*() {
       const target = targetOf(head.url)
       if (target === null) return yield* refuse(404)
-      const first = yield* this.entrance.enter(head, target)
-      if (first && !this.door.admitted(this)) return yield* refuse(453)
+      yield* this.admit(head, target)
       if (this.session !== null && this.session.programme.key !== keyOf(target)) return yield* refuse(459)
       return { target, programme: yield* this.programme(target) }
     })
@@ -335,30 +349,20 @@ export class Connection {
     return ["Session", `${id};timeout=${sessionTimeoutMs / 1000}`]
   }
 
-  /** Channels that another track's stand in the way of. */
   private takenFor(track: TrackName | null): ReadonlyArray<number> {
-    const { channel: talk } = this.talking
-    const channels = [...(this.session?.player.destinations ?? [])].flatMap(([name, one]) =>
-      name !== track && one.kind === "tcp" ? [one.channel] : []
+    return takenChannels(
+      this.session?.player.destinations ?? new Map(),
+      track === null ? null : this.talking.channel,
+      track,
     )
-    return [...channels, ...(track === null || talk === null ? [] : [talk])].flatMap((one) => [one - 1, one, one + 1])
   }
 
-  /** The first wish that can be granted. */
   private choose(track: TrackName, wishes: ReadonlyArray<Wish>): Destination | null {
-    const taken = this.takenFor(track)
-    for (const wish of wishes) {
-      if (wish.kind === "tcp") {
-        const channel = wish.channel ?? channelOf[track]
-        if (!taken.includes(channel)) return { kind: "tcp", channel }
-      } else if (this.door.udp !== null) {
-        const address = this.socket.remoteAddress ?? ""
-        this.door.listen(address, wish.rtpPort, this)
-        this.door.listen(address, wish.rtcpPort, this)
-        return { ...wish, address }
-      }
-    }
-    return null
+    const chosen = grantable(wishes, this.takenFor(track), channelOf[track], this.door.udp !== null)
+    if (chosen?.kind !== "udp") return chosen
+    const address = this.socket.remoteAddress ?? ""
+    for (const port of [chosen.rtpPort, chosen.rtcpPort]) this.door.listen(address, port, this)
+    return { ...chosen, address }
   }
 
   private named(head: RequestHead): Session | null {

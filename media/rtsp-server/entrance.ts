@@ -48,6 +48,11 @@ export class Entrance {
     return this.entered?.grant ?? null
   }
 
+  /** By which the caller was let in; null: by a token. */
+  get account(): RtspAccount | null {
+    return this.entered?.byAccount === true ? this.options.account : null
+  }
+
   /** What may be taken back; null for the account of the door. */
   get revocable(): RtspGrant | null {
     return this.entered === null || this.entered.byAccount ? null : this.entered.grant

@@ -12,13 +12,15 @@ import { Clock, Effect, FiberSet, Layer, RcMap, Schedule, type Scope } from "eff
 import type { Socket as UdpSocket } from "node:dgram"
 import { createServer, type Server, type Socket } from "node:net"
 import type { LiveStreams } from "../hub.ts"
-import { RtspGate, RtspServer } from "../rtsp-server.ts"
+import { RtspGate, RtspGateClosed, RtspServer } from "../rtsp-server.ts"
 import { bindPair } from "../rtsp/udp.ts"
 import { Storage } from "../storage.ts"
-import { type Connection, type Door, sessionTimeoutMs } from "./connection.ts"
+import { type Connection, sessionTimeoutMs } from "./connection.ts"
 import type { RtspAccount } from "./credentials.ts"
+import type { Door } from "./door.ts"
 import { type Feed, openFeed } from "./feed.ts"
 import { makeReadPermits } from "./footage-reader.ts"
+import { joinDoor } from "./line.ts"
 import { Lockout } from "./lockout.ts"
 import { closeBytes } from "./reader.ts"
 import { serve } from "./serve.ts"
@@ -220,6 +222,10 @@ const make = Effect.fnUntraced(function*(options: RtspServerOptions) {
         readers,
       })),
     sessions: () => [...guests.all].map((guest) => guest.told()).filter((session) => session !== null),
+    join: Effect.suspend(() => {
+      const at = port()
+      return at === null ? Effect.fail(new RtspGateClosed()) : joinDoor(options.host, at)
+    }),
     disconnect: (streamId) => {
       const readers = [...guests.all].filter((guest) => guest.liveStreamId === streamId)
       for (const reader of readers) reader.close()

@@ -7,7 +7,8 @@
 import { Clock, Deferred, Effect, Exit, Queue } from "effect"
 import type { Socket } from "node:net"
 import type { RequestHead } from "../rtsp/message.ts"
-import { Connection, type Door } from "./connection.ts"
+import { Connection } from "./connection.ts"
+import type { Door } from "./door.ts"
 
 const maxRequests = 16
 

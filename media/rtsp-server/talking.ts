@@ -16,6 +16,14 @@ export const backchannelTag = "www.onvif.org/ver20/backchannel"
 /** Where RTP of a talker is, unless it chooses another. */
 export const talkChannel = 4
 
+/** Extensions that a player may require (RFC 2326, section 12.32). */
+const known: ReadonlySet<string> = new Set(["onvif-replay", backchannelTag])
+
+/** What it requires beyond them. */
+export const unknownOf = (head: Head): ReadonlyArray<string> =>
+  (header(head, "require") ?? "").split(",").map((one) => one.trim().toLowerCase())
+    .filter((one) => one !== "" && !known.has(one))
+
 export const wantsToTalk = (head: Head): boolean =>
   (header(head, "require") ?? "").toLowerCase().includes(backchannelTag)
 

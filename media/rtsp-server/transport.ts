@@ -45,6 +45,34 @@ const wishOf = (spec: string): Wish | null => {
 export const wishesOf = (header: string): ReadonlyArray<Wish> =>
   header.split(",").slice(0, maxSpecs).map(wishOf).filter((wish) => wish !== null)
 
+/** Channels that those of other tracks, and of a talker, stand in the way of. */
+export const takenChannels = (
+  destinations: ReadonlyMap<TrackName, Destination>,
+  talk: number | null,
+  track: TrackName | null,
+): ReadonlyArray<number> => {
+  const channels = [...destinations].flatMap(([name, one]) => name !== track && one.kind === "tcp" ? [one.channel] : [])
+  return [...channels, ...(talk === null ? [] : [talk])].flatMap((one) => [one - 1, one, one + 1])
+}
+
+/** The first wish that can be granted; `taken` are channels of others, `usual` is the one where none is asked for. */
+export const grantable = (
+  wishes: ReadonlyArray<Wish>,
+  taken: ReadonlyArray<number>,
+  usual: number,
+  byUdp: boolean,
+): Extract<Wish, { readonly kind: "udp" }> | Extract<Destination, { readonly kind: "tcp" }> | null => {
+  for (const wish of wishes) {
+    if (wish.kind === "udp") {
+      if (byUdp) return wish
+      continue
+    }
+    const channel = wish.channel ?? usual
+    if (!taken.includes(channel)) return { kind: "tcp", channel }
+  }
+  return null
+}
+
 /** The answer to SETUP of the part that a player talks on. */
 export const talkTransportText = (channel: number): string =>
   `RTP/AVP/TCP;unicast;interleaved=${channel}-${channel + 1}`

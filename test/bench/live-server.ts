@@ -15,6 +15,7 @@ const gate = Layer.succeed(
     enter: () => Effect.succeed({ holder: "bench", recordingId: null }),
     replay: () => Effect.fail(new RtspRefused()),
     recordingOf: () => Effect.succeed(null),
+    elsewhere: () => Effect.succeed(null),
     talk: () => Effect.fail(new RtspTalkRefused({ reason: "unsupported" })),
     refused: () => Effect.void,
     holds: () => Effect.succeed(true),

@@ -71,6 +71,10 @@ const watched = async (there: NodeProcess, { streamId }: Recorded) => {
   const picture = await until("a picture", () => there.ask("GET", path.snapshotUrl), ({ status }) => status === 200)
   expect(String(picture.body).length).toBeGreaterThan(1_000)
   expect(probed(`${there.url}${path.liveHlsUrl}`, 2)).toMatchObject({ width: 640 })
+  // By RTSP as well, of which the player asks for datagrams first.
+  const live = probed(path.rtspUrl, 2)
+  expect(live.width).toBe(640)
+  expect(live.pictures).toBeGreaterThan(20)
 
   const browser = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
     const made = yield* client({ direction: "RecvOnly", video: "h264" })
@@ -93,7 +97,7 @@ const watched = async (there: NodeProcess, { streamId }: Recorded) => {
 }
 
 /** What was recorded, through a node whether it has it or not: played whole, and a file of it in parts. */
-const replayed = async (node: NodeProcess, { createdMs, recordingToken }: Recorded) => {
+const replayed = async (node: NodeProcess, { createdMs, recordingToken, streamId }: Recorded) => {
   // What was just stored is known to the other node once the journal is read.
   const uri = await until("footage that can be shown", async () => {
     const asked = { recordingToken, start: new Date(createdMs).toISOString(), end: new Date().toISOString() }
@@ -109,6 +113,11 @@ const replayed = async (node: NodeProcess, { createdMs, recordingToken }: Record
   const part = await fetch(new URL(segment!, playlist), { headers: { range: "bytes=10-19" } })
   expect(part.status, text).toBe(206)
   expect((await part.arrayBuffer()).byteLength).toBe(10)
+  const { rtspUrl } = (await node.callSoon("GET", `/camera/api/v1/streams/${streamId}/media-path`)) as MediaPath
+  const query = `start=${new Date(createdMs).toISOString()}&end=${new Date().toISOString()}&`
+  const recorded = probed(rtspUrl.replace(`/live/${streamId}?`, `/recording/${recordingToken}?${query}`), 2)
+  expect(recorded.width).toBe(640)
+  expect(recorded.pictures).toBeGreaterThan(20)
   return pictures
 }
 

@@ -45,6 +45,7 @@ export const gateOf = (
           Effect.succeed({ holder: "session 1", recordingId }) :
           Effect.fail(new RtspRefused()),
       recordingOf: () => Effect.succeed(recordingId),
+      elsewhere: () => Effect.succeed(null),
       talk,
       refused: (refusal) => Effect.sync(() => refusals.push(refusal)),
       holds: () => Effect.sync(holds),
