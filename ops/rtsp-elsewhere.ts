@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. What the player says is sent in order, one message after another; {@link mostUnsent} wait at most, then the line ends.
- * 2. Footage is played from the member that has most of the interval; what this node has most of, it plays itself.
+ * 2. Footage is played from the member that has most of the interval, of those that answer; what this node has most of, it plays itself.
  */
 import { Serving } from "#actors/protocol/camera-serving.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -13,7 +13,7 @@ import { unframed } from "#media/rtsp-server/line.ts"
 import type { NodeId } from "#schema/common.ts"
 import { mostLineBytes, rtspLineHeader, rtspLinePath } from "#schema/federation-rtsp.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
-import { Clock, Deferred, Effect, Queue, Stream } from "effect"
+import { Clock, Deferred, Effect, Queue, Result, Stream } from "effect"
 
 const mostUnsent = 256
 /** The retention of whoever keeps longest: an interval without a beginning. */
@@ -45,8 +45,14 @@ export const makeElsewhere = Effect.gen(function*() {
         length: spans.reduce((sum, span) => sum + span.end - span.start, 0),
       }))
       // This node is the first of them; of two that have as much, the nearer.
-      const most = lengths.reduce((best, one) => one.length > best.length ? one : best, lengths[0]!)
-      return yield* serving.member(most.holder)
+      const most = lengths.filter(({ length }) => length > 0).sort((a, b) => b.length - a.length)
+      let away: DependencyUnavailable | null = null
+      for (const { holder } of most) {
+        const found = yield* Effect.result(serving.member(holder))
+        if (Result.isSuccess(found)) return found.success
+        away ??= found.failure
+      }
+      return away === null ? null : yield* away
     },
     Effect.catchTags({
       RecordingNotFound: () => Effect.succeed(null),
@@ -99,7 +105,7 @@ export const makeElsewhere = Effect.gen(function*() {
         Effect.andThen(
           Effect.logInfo("A stream of another node could not be had for a player", {
             node: other.name,
-            reason: "message" in error ? error.message : error._tag,
+            reason: error.message,
           }),
           Effect.fail(new RtspGateClosed()),
         )

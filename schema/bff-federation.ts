@@ -9,6 +9,7 @@ import { Schema } from "effect"
 import { CameraId, ChannelId, Instant, NodeId, RecordingToken } from "./common.ts"
 import { Gap, Span, StreamRole } from "./record.ts"
 import { ReplayUriRequest } from "./replay.ts"
+import { CalendarMonthDates } from "./search.ts"
 
 const Recorded = Schema.Struct({ recordingToken: RecordingToken, role: StreamRole })
 
@@ -78,6 +79,15 @@ export const FederatedTimeline = Schema.Struct({
   sources: Schema.Array(FederatedSource),
 }).annotate({ identifier: "FederatedTimeline" })
 export type FederatedTimeline = typeof FederatedTimeline.Type
+
+/** Days with footage, whichever node holds it. */
+export const FederatedCalendar = Schema.Struct({
+  ...CalendarMonthDates.fields,
+  /** A node did not answer in time: there may be more days than these. */
+  partial: Schema.Boolean,
+  sources: Schema.Array(FederatedSource),
+}).annotate({ identifier: "FederatedCalendar" })
+export type FederatedCalendar = typeof FederatedCalendar.Type
 
 export const FederatedReplayRequest = ReplayUriRequest
 

@@ -27,6 +27,8 @@ export const FederatedLive = Schema.Struct({
   nodeId: NodeId,
   /** Path of the multivariant playlist on this node. */
   uri: Schema.String,
+  /** Path that takes an offer of WebRTC (WHEP) for the same. */
+  whepUri: Schema.String,
   /** Path of the newest picture on this node; takes `width`. */
   snapshotUri: Schema.String,
 }).annotate({ identifier: "FederatedLive" })

@@ -5,6 +5,8 @@ import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { startCameras } from "./harness/cameras.ts"
 import { type PeerNode, twoPeers, until } from "./harness/two-peers.ts"
+import { client } from "./media/webrtc-peers.ts"
+import { Watching } from "./media/webrtc-watching.ts"
 
 const probe = promisify(execFile)
 const federation = "/federation/api/v1/federation"
@@ -75,7 +77,7 @@ it.live("a node shows what its peer has", () =>
   Effect.gen(function*() {
     const cameras = yield* Effect.acquireRelease(Effect.promise(() => startCameras(1)), (started) =>
       Effect.promise(() => started.stop()))
-    const { guard, home } = yield* twoPeers()
+    const { guard, home } = yield* twoPeers({ home: { NIGHTJAR_WEBRTC_UDP_PORTS: "0" } })
     yield* Effect.promise(async () => {
       const { username, password } = cameras
       const { cameraId, channelId, from, token } = await recorded(home, cameras.urls[0]!, { username, password })
@@ -105,6 +107,16 @@ it.live("a node shows what its peer has", () =>
       assert.isTrue(
         spans.length > 0 && spans.every(({ holderNodeId }) => holderNodeId === home.nodeId),
       )
+      const month = new Date(Date.parse(spans[0]!.start)).toISOString().slice(0, 7)
+      const days = await guard.ask(
+        "GET",
+        timelinePath.replace(/timeline\?.*/, `calendar/month?month=${month}&timeZone=UTC`),
+      )
+      assert.strictEqual(days.status, 200, JSON.stringify(days.body))
+      assert.deepInclude(days.body, { month, timeZone: "UTC", partial: false })
+      const [day] = days.body["dates"] as ReadonlyArray<{ date: string; recordedMs: number }>
+      assert.strictEqual(day?.date, spans[0]!.start.slice(0, 10))
+      assert.isAbove(day!.recordedMs, 3_000)
       const nobody = token.replace(/.$/, (last) => last === "0" ? "1" : "0")
       const unknown = await guard.ask("GET", timelinePath.replace(token, nobody))
       assert.strictEqual(unknown.status, 404)
@@ -143,6 +155,43 @@ it.live("a node shows what its peer has", () =>
         const { status } = await guard.ask("GET", `${proxy}/${encodeURIComponent(path).replaceAll("%2F", "/")}`)
         assert.include([400, 404, 422], status, path)
       }
+
+      // Live: by WebRTC straight from the node that has the camera, asked for through this one.
+      const live = await guard.ask("POST", `/bff/api/v1/federation-channels/${listed[0]!.id}/live`, { role: "main" })
+      assert.strictEqual(live.status, 200, JSON.stringify(live.body))
+      const whep = `${guard.base}${live.body["whepUri"] as string}`
+      await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+        const browser = yield* client({ direction: "RecvOnly", video: "h264" })
+        const post = (body: string) =>
+          Effect.promise(() =>
+            fetch(whep, { method: "POST", headers: { "content-type": "application/sdp" }, body }).then(async (one) => ({
+              status: one.status,
+              text: await one.text(),
+            }))
+          )
+        assert.strictEqual((yield* post("v=0\r\n")).status, 406)
+        const answer = yield* post(browser.offer)
+        assert.strictEqual(answer.status, 201, answer.text)
+        const watching = new Watching(browser.video!, browser.audio)
+        browser.connection.setRemoteDescription(answer.text, "answer")
+        yield* Effect.promise(() => until("pictures", async () => watching.pictures.length > 20 || null))
+        const shown = () => home.ask("GET", "/camera/api/v1/media-proxy/webrtc/sessions")
+        const viewers = yield* Effect.promise(shown)
+        const [viewer] = viewers.body["items"] as ReadonlyArray<{ holder: string }>
+        assert.strictEqual(viewer?.holder, `peer:${guard.nodeId}:admin`)
+        const ended = yield* Effect.promise(() => fetch(whep, { method: "DELETE" }))
+        assert.strictEqual(ended.status, 204)
+        yield* Effect.promise(() =>
+          until("nobody watches any more", async () => {
+            const left = await shown()
+            return (left.body["items"] as ReadonlyArray<unknown>).length === 0 || null
+          })
+        )
+      })))
+      await until("the audit log of the other node names who watched", async () => {
+        const { body: log } = await home.ask("GET", "/auth/api/v1/audit?action=bffWhep.peerWhep&limit=5")
+        return JSON.stringify(log).includes("admin") || null
+      })
 
       // The end of the pairing ends what was opened.
       assert.strictEqual((await guard.ask("DELETE", `${federation}/nodes/${home.nodeId}/pair`)).status, 204)

@@ -5,11 +5,12 @@
  * 1. An answer that other nodes contribute to comes within their time limit, and names each of them.
  */
 import { Federated } from "#actors/protocol/bff-federation.ts"
-import type { FederatedTimeline } from "#schema/bff-federation.ts"
+import type { FederatedCalendar, FederatedTimeline } from "#schema/bff-federation.ts"
 import { InvalidInput } from "#schema/problem.ts"
 import { Effect, Layer } from "effect"
 import { ChannelMapping } from "./bff-mapping.ts"
 import { makeReplay } from "./bff-replay.ts"
+import { datesOf, monthDays } from "./search-calendar.ts"
 import { clip } from "./search-timeline.ts"
 
 /** As long as this node's own timelines are. */
@@ -38,6 +39,19 @@ export const layer = Layer.effect(
           partial,
           sources,
         } satisfies FederatedTimeline
+      }),
+      calendar: Effect.fn("Federated.calendar")(function*(token, month, timeZone, who) {
+        const days = monthDays(month, timeZone)
+        const whole = { start: days[0]?.start ?? 0, end: days.at(-1)?.end ?? 0 }
+        const { gaps, partial, sources, spans } = yield* gather(token, whole, who.username, "paired nodes too")
+        return {
+          recordingToken: token,
+          month,
+          timeZone,
+          dates: datesOf(days, { gaps, spans }),
+          partial,
+          sources,
+        } satisfies FederatedCalendar
       }),
       open,
       ofReplay,

@@ -16,11 +16,12 @@ import { FederatedSessionId } from "#schema/bff-federation.ts"
 import { PeerLive } from "#schema/bff-live.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { ChannelNotFound } from "#schema/camera.ts"
-import type { ChannelId, EpochMs, NodeId } from "#schema/common.ts"
-import { type PeerRefused, PeerUnreachable } from "#schema/federation.ts"
-import { decide, type UserPrincipal } from "#schema/permission.ts"
+import type { EpochMs } from "#schema/common.ts"
+import type { PeerRefused } from "#schema/federation.ts"
+import { decide } from "#schema/permission.ts"
 import { Clock, Duration, Effect, Layer } from "effect"
 import { createHash, randomBytes } from "node:crypto"
+import { makeWhep, type Session, strange } from "./bff-whep.ts"
 
 const mostSessions = 512
 const idleMs = 30_000
@@ -43,17 +44,6 @@ const toldHeaders = [
 
 const only = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)))
-
-interface Session {
-  readonly nodeId: NodeId
-  readonly channelId: ChannelId
-  readonly there: PeerLive
-  readonly who: UserPrincipal
-  askedAt: EpochMs
-}
-
-const strange = ({ nodeId }: { readonly nodeId: string }) =>
-  Effect.fail(new PeerUnreachable({ nodeId, reason: "it is not paired with this node any more" }))
 
 /** What the other node does not have is not here either. */
 const absent =
@@ -94,6 +84,8 @@ export const layer = Layer.effect(
       return session
     })
 
+    const { endWhep, whep } = yield* makeWhep(peers, sessionOf)
+
     const pathOf = ({ there: { sessionId, streamId } }: Session, { filename, query }: LiveRelayRequest) =>
       filename === "snapshot.jpg" ?
         `/camera/api/v1/streams/${streamId}/snapshot.jpg${query}` :
@@ -114,10 +106,13 @@ export const layer = Layer.effect(
         const askedAt = yield* Clock.currentTimeMillis
         sweep(askedAt)
         const sessionId = FederatedSessionId.make(`${slot}.${randomBytes(24).toString("base64url")}`)
-        sessions.set(sessionId, { nodeId, channelId: id, there, who, askedAt })
+        sessions.set(sessionId, { nodeId, channelId: id, there, who, askedAt, whep: null })
         const base = `/federation/api/v1/federation-live/hls/${sessionId}`
-        return { sessionId, nodeId, uri: `${base}/master.m3u8`, snapshotUri: `${base}/snapshot.jpg` }
+        const whepUri = `/federation/api/v1/federation-live/whep/${sessionId}`
+        return { sessionId, nodeId, uri: `${base}/master.m3u8`, whepUri, snapshotUri: `${base}/snapshot.jpg` }
       }),
+      whep,
+      endWhep,
       file: Effect.fn("FederatedLives.file")(function*(id, request) {
         const session = yield* sessionOf(id)
         if (request.filename === "master.m3u8") {

@@ -6,7 +6,9 @@
  *    leave nothing out and share nothing, whatever the clocks do.
  */
 import type { Interval } from "#schema/common.ts"
+import type { CalendarEntry } from "#schema/search.ts"
 import { DateTime } from "effect"
+import { clip, lengthOf } from "./search-timeline.ts"
 
 /** A date, without zone. `month` and `day` from 1; a day beyond the month is one of the next. */
 interface DateParts {
@@ -38,6 +40,17 @@ export const dayInterval = (date: string, timeZone: string): Interval => {
   const parts = partsOf(date)
   return { start: beginOf(parts, zone), end: beginOf({ ...parts, day: parts.day + 1 }, zone) }
 }
+
+/** What of each day is recorded and missing; days without footage are left out. */
+export const datesOf = (
+  days: ReadonlyArray<Interval & { readonly date: string }>,
+  { gaps, spans }: { readonly gaps: ReadonlyArray<Interval>; readonly spans: ReadonlyArray<Interval> },
+): ReadonlyArray<CalendarEntry> =>
+  days.map((day): CalendarEntry => ({
+    ...day,
+    recordedMs: lengthOf(clip(spans, day)),
+    missingMs: lengthOf(clip(gaps, day)),
+  })).filter(({ recordedMs }) => recordedMs > 0)
 
 /** The days of the month `YYYY-MM`, in order. */
 export const monthDays = (month: string, timeZone: string): ReadonlyArray<Interval & { readonly date: string }> => {

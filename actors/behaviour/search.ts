@@ -11,10 +11,9 @@ import { longestIntervalMs, Search } from "#actors/protocol/search.ts"
 import { EpochMs, type Interval, type RecordingToken } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
 import { InvalidInput } from "#schema/problem.ts"
-import type { CalendarEntry } from "#schema/search.ts"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { createHash } from "node:crypto"
-import { dayInterval, monthDays } from "./search-calendar.ts"
+import { datesOf, dayInterval, monthDays } from "./search-calendar.ts"
 import { clip, lengthOf, pixelGaps, pixelLength, pixelSpans, sessionsOf } from "./search-timeline.ts"
 
 /** Footage this young may still change: it grows, and gaps are told when they end. */
@@ -86,14 +85,7 @@ const calendar = (
   const calendarMonth: Search["Service"]["calendarMonth"] = Effect.fnUntraced(function*(token, month, timeZone) {
     const days = monthDays(month, timeZone)
     const whole = { start: days[0]?.start ?? 0, end: days.at(-1)?.end ?? 0 }
-    const { gaps, spans } = yield* footageOf(token, whole)
-    const dates = days.map(({ date, ...day }): CalendarEntry => ({
-      date,
-      ...day,
-      recordedMs: lengthOf(clip(spans, day)),
-      missingMs: lengthOf(clip(gaps, day)),
-    }))
-    return { recordingToken: token, month, timeZone, dates: dates.filter((day) => day.recordedMs > 0) }
+    return { recordingToken: token, month, timeZone, dates: datesOf(days, yield* footageOf(token, whole)) }
   })
   return { calendarDay, calendarMonth }
 }

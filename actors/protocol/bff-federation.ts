@@ -6,6 +6,7 @@
  *    within its time, so that a slow one costs no more than that.
  */
 import type {
+  FederatedCalendar,
   FederatedChannel,
   FederatedReplay,
   FederatedSessionId,
@@ -103,6 +104,13 @@ export class Federated extends Context.Service<Federated, {
     interval: Interval,
     who: UserPrincipal,
   ) => Answer<FederatedTimeline, RecordingNotFound | InvalidInput>
+  /** Days of a month (`YYYY-MM`) with footage, as {@link timeline}. */
+  readonly calendar: (
+    token: RecordingToken,
+    month: string,
+    timeZone: string,
+    who: UserPrincipal,
+  ) => Answer<FederatedCalendar, RecordingNotFound | InvalidInput>
   /** A session over whatever nodes hold the footage. */
   readonly open: (
     request: ReplayUriRequest,

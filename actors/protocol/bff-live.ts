@@ -24,6 +24,13 @@ export type LiveRelayed =
   | { readonly kind: "master"; readonly text: string; readonly etag: string }
   | { readonly kind: "media"; readonly media: RelayedMedia }
 
+/** An answer in SDP; the codec of the sound, or why there is none; ICE servers as a `Link` header has them. */
+export interface WhepRelayed {
+  readonly answer: string
+  readonly sound: string | null
+  readonly links: string | null
+}
+
 export class FederatedLives extends Context.Service<FederatedLives, {
   /** `id`: of the channel as it is known here. The other node judges anew, for this node. */
   readonly open: (
@@ -31,6 +38,12 @@ export class FederatedLives extends Context.Service<FederatedLives, {
     role: StreamRole,
     who: UserPrincipal,
   ) => Effect.Effect<FederatedLive, ChannelNotFound | PeerUnreachable | PeerRefused | DependencyUnavailable>
+  /** Passes an SDP offer on to the other node and keeps what it answers alive while the viewer may; the one before it is hung up. */
+  readonly whep: (id: FederatedSessionId, offer: string) => Effect.Effect<
+    WhepRelayed,
+    LiveSessionNotFound | PeerUnreachable | PeerRefused | DependencyUnavailable
+  >
+  readonly endWhep: (id: FederatedSessionId) => Effect.Effect<void, LiveSessionNotFound | DependencyUnavailable>
   readonly file: (id: FederatedSessionId, request: LiveRelayRequest) => Effect.Effect<
     LiveRelayed,
     LiveSessionNotFound | LiveFileNotFound | PeerUnreachable | PeerRefused | DependencyUnavailable,

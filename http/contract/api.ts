@@ -14,6 +14,7 @@ import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { BffFederationGroup } from "./bff-federation.ts"
 import { BffLiveGroup } from "./bff-live.ts"
+import { BffWhepGroup } from "./bff-whep.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
 import { CameraDeviceGroup } from "./camera-device.ts"
@@ -84,6 +85,7 @@ const groups = nightjar
   .add(FederationDemoGroup)
   .add(BffLiveGroup)
   .add(FederationRtspGroup)
+  .add(BffWhepGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

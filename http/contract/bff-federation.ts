@@ -2,20 +2,29 @@
  * What other nodes show through this one, for the dashboard: their channels, timelines and replay over all that hold footage of a
  * recording, their configuration. The media themselves are in `federation-relay.ts`.
  */
-import { FederatedChannel, FederatedReplay, FederatedReplayRequest, FederatedTimeline } from "#schema/bff-federation.ts"
+import {
+  FederatedCalendar,
+  FederatedChannel,
+  FederatedReplay,
+  FederatedReplayRequest,
+  FederatedTimeline,
+} from "#schema/bff-federation.ts"
 import { Instant, NodeId, Page, RecordingToken } from "#schema/common.ts"
 import { NodeNotFound, PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import { InvalidCursor, InvalidInput } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
 import { FootageNotFound } from "#schema/replay.ts"
-import { Schema } from "effect"
+import { CalendarMonth, TimeZoneName } from "#schema/search.ts"
+import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
-import { audited, created, idempotencyKey, pageQuery } from "./conventions.ts"
+import { audited, created, extension, idempotencyKey, pageQuery } from "./conventions.ts"
 import { problems } from "./errors.ts"
 
 const base = "/bff/api/v1"
 const doc = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+
+const timeZone = TimeZoneName.pipe(Schema.withDecodingDefaultKey(Effect.succeed("UTC")))
 
 const footage = [
   HttpApiEndpoint.get("federationChannels", `${base}/federation-channels`, {
@@ -40,6 +49,19 @@ const footage = [
         "Federated recording timeline proxy",
         "Spans and gaps of all nodes that hold footage of the recording, as one. Each node has three seconds; `partial` tells that one " +
           "could not answer, `sources` which.",
+      ),
+    ),
+  HttpApiEndpoint.get("federatedMonth", `${base}/federation-search/recordings/:recordingToken/calendar/month`, {
+    params: { recordingToken: RecordingToken },
+    query: { month: CalendarMonth, timeZone },
+    success: FederatedCalendar,
+    error: problems(RecordingNotFound, InvalidInput),
+  }).annotateMerge(access("recording:search", { on: { kind: "recordingToken", param: "recordingToken" } }))
+    .annotateMerge(extension).annotateMerge(
+      doc(
+        "Dates with footage in a month, whichever node holds it",
+        "`month` is YYYY-MM; dates are those of the time zone. Each node has three seconds; `partial` tells that one could not answer, " +
+          "`sources` which.",
       ),
     ),
   HttpApiEndpoint.post("federatedReplay", `${base}/federation-replay/uri`, {

@@ -45,6 +45,10 @@ export const BffFederationHandlers = HttpApiBuilder.group(
         Effect.gen(function*() {
           return yield* federated.timeline(params.recordingToken, query, yield* currentUser)
         }))
+      .handle("federatedMonth", ({ params, query: { month, timeZone } }) =>
+        Effect.gen(function*() {
+          return yield* federated.calendar(params.recordingToken, month, timeZone, yield* currentUser)
+        }))
       .handle("federatedReplay", ({ payload }) =>
         Effect.gen(function*() {
           const { end, recordingToken: id, start } = payload

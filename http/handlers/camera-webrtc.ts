@@ -9,26 +9,19 @@ import { mayWatch } from "#actors/protocol/camera-watch.ts"
 import { Cameras, StreamAccess } from "#actors/protocol/camera.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
 import { WebRtc } from "#media/webrtc.ts"
-import { CameraUnreachable } from "#schema/camera-device.ts"
-import { IceRestartUnsupported, NotForWebRtc, OfferRefused, WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
+import { IceRestartUnsupported, OfferRefused, WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
 import { StreamNotFound, StreamTokenInvalid } from "#schema/camera.ts"
 import type { StreamId } from "#schema/common.ts"
-import { DependencyUnavailable, TooManyRequests } from "#schema/problem.ts"
 import { Effect, Redacted } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CameraWebRtcGroup, whepPath } from "../contract/camera-webrtc.ts"
 import { nightjar } from "../contract/conventions.ts"
+import { makeWatch } from "./camera-whep.ts"
 import { makeElsewhere, streamTokenHeader } from "./http-elsewhere.ts"
 import { iceLinks } from "./http-ice.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer ([\w.~+/-]{1,4096}=*)$/i.exec(header ?? "")?.[1] ?? ""
-
-const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
-const closed = () =>
-  new DependencyUnavailable({ dependency: "webrtc", message: "Nothing listens for WebRTC at the moment." })
-const busy = () =>
-  new TooManyRequests({ message: "There are as many WebRTC sessions as there may be.", retryAfterSeconds: 5 })
 
 export const CameraWebRtcHandlers = HttpApiBuilder.group(
   nightjar.add(CameraWebRtcGroup),
@@ -37,7 +30,7 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
     const [access, cameras, tokens] = yield* Effect.all([StreamAccess, Cameras, AccessTokens])
     const viewers = yield* WebRtcViewers
     const webRtc = yield* WebRtc
-    const elsewhere = yield* makeElsewhere
+    const [elsewhere, watch] = [yield* makeElsewhere, yield* makeWatch]
 
     /** Another stream of the channel that is H.264; B-frames are not known beforehand. */
     const alternative = (id: StreamId) =>
@@ -67,15 +60,7 @@ export const CameraWebRtcHandlers = HttpApiBuilder.group(
             userAgent: request.headers["user-agent"]?.slice(0, 256) ?? null,
             holds: mayWatch(tokens, grant),
           }
-          const peer = yield* viewers.watch(id, payload, holder).pipe(Effect.catchTags({
-            SdpRefused: ({ problem }) => Effect.fail(new OfferRefused({ problem })),
-            WatchUnknown: () => Effect.succeed(null),
-            WatchSilent: () => Effect.fail(silent()),
-            WatchUnplayable: ({ why }) =>
-              Effect.flatMap(alternative(id), (alternativeStreamId) => new NotForWebRtc({ why, alternativeStreamId })),
-            WebRtcClosed: () => Effect.fail(closed()),
-            WebRtcBusy: () => Effect.fail(busy()),
-          }))
+          const peer = yield* watch(id, payload, holder, alternative(id))
           if (peer === null) {
             const other = yield* elsewhere.ofStream(id)
             if (other === null) return yield* new StreamNotFound({ id })

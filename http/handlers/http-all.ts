@@ -8,6 +8,7 @@ import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { BffFederationHandlers } from "./bff-federation.ts"
 import { BffLiveHandlers } from "./bff-live.ts"
+import { BffWhepHandlers } from "./bff-whep.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
 import { CameraDeviceHandlers } from "./camera-device.ts"
@@ -76,4 +77,5 @@ export const AllHandlers = Layer.mergeAll(
   FederationDemoHandlers,
   BffLiveHandlers,
   FederationRtspHandlers,
+  BffWhepHandlers,
 )

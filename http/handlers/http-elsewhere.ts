@@ -44,7 +44,8 @@ const methods = ["GET", "POST", "PATCH", "DELETE"] as const
 const kept = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)))
 
-const refusal = Effect.fnUntraced(function*({ reason, theirCode, theirStatus }: PeerRefused) {
+/** What another node refused, as it refused it. */
+export const refusal = Effect.fnUntraced(function*({ reason, theirCode, theirStatus }: PeerRefused) {
   if (theirStatus === 416) return HttpServerResponse.empty({ status: 416 })
   const request = yield* CurrentRequest
   const problem = { tag: theirCode, status: theirStatus, detail: reason, fields: {}, request }

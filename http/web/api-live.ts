@@ -11,15 +11,15 @@ export interface LiveSource {
   readonly renew: () => Promise<Pick<MediaPath, "token" | "expiresAt">>
 }
 
-/** Through this node by HLS and stills: the session stands in its path, and needs no token. */
+/** Through this node, by WebRTC from where it is: the session stands in its paths, and needs no token. */
 const pathAtOther = async (channelId: ChannelId, streamId: StreamId, role: StreamRole): Promise<MediaPath> => {
-  const { snapshotUri, uri } = await call((api) =>
+  const { snapshotUri, uri, whepUri } = await call((api) =>
     api.bffLive.federatedLive({ params: { channelId }, payload: { role } })
   )
   return {
     streamId,
     path: "",
-    whepUrl: null,
+    whepUrl: whepUri,
     whepLimit: null,
     hlsUrl: null,
     rtspUrl: null,

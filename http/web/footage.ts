@@ -7,8 +7,9 @@
  */
 import type { FederatedSource } from "#schema/bff-federation.ts"
 import type { RecordingToken } from "#schema/common.ts"
+import type { CalendarEntry } from "#schema/search.ts"
 import { listNodes } from "./api-nodes.ts"
-import { call, everything, openReplay, replayInfo, timelineOf } from "./api.ts"
+import { call, everything, openReplay, recordedDates, replayInfo, timelineOf } from "./api.ts"
 import type { TimelineGap, TimelineSpan, View } from "./parts/timeline.tsx"
 import { dayLength } from "./time.ts"
 
@@ -19,7 +20,16 @@ export interface Known {
   readonly sources: ReadonlyArray<FederatedSource>
 }
 
+/** What is known of a month's days. */
+export interface KnownDays {
+  readonly dates: ReadonlyArray<CalendarEntry>
+  /** A node did not answer: there may be more. */
+  readonly partial: boolean
+}
+
 export interface Footage {
+  /** Days with footage of a month (`YYYY-MM`), in a time zone. */
+  readonly days: (month: string, timeZone: string) => Promise<KnownDays>
   readonly timeline: (within: View, columns: number) => Promise<Known>
   /** Path of a playlist; without `end` it grows with the recording. */
   readonly open: (start: number, end: number | undefined, speed: number) => Promise<{ readonly uri: string }>
@@ -51,6 +61,7 @@ const othersThere = (mayListNodes: boolean): Promise<boolean> => {
 }
 
 const ofThisNode = (token: RecordingToken): Footage => ({
+  days: async (month, timeZone) => ({ dates: await recordedDates(token, month, timeZone), partial: false }),
   timeline: async (within, columns) => ({ ...await timelineOf(token, within, columns), sources: [] }),
   open: (start, end, speed) => openReplay(token, start, end, speed),
   newest: async () => (await replayInfo(token)).newest,
@@ -73,6 +84,10 @@ const ofAllNodes = (token: RecordingToken): Footage => {
     }
   }
   return {
+    days: (month, timeZone) =>
+      call((api) =>
+        api.bffFederation.federatedMonth({ params: { recordingToken: token }, query: { month, timeZone } })
+      ),
     timeline,
     open: async (start, end, speed) =>
       (await call((api) =>

@@ -285,17 +285,16 @@ export const PlayerPage = ({ at, token }: { readonly token: RecordingToken; read
           <Below view={view} moment={moment} onView={setView} onSeek={seek} />
         </div>
         <div className="stack">
-          {(recording !== undefined || remote === undefined) && (
-            <DayPicker
-              token={token}
-              due={begun.is && (recordings.data === null || recording !== undefined)}
-              moment={moment ?? Date.now()}
-              onPick={(day) => {
-                setView(day)
-                seek(day.start)
-              }}
-            />
-          )}
+          <DayPicker
+            token={token}
+            footage={footage}
+            due={begun.is}
+            moment={moment ?? Date.now()}
+            onPick={(day) => {
+              setView(day)
+              seek(day.start)
+            }}
+          />
           <Holders sources={known.sources} spans={known.spans} view={view} />
           <Gaps gaps={inView} onSeek={seek} />
         </div>

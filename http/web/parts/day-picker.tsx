@@ -1,7 +1,7 @@
 /** A month of days; those with footage can be picked, those with something missing say so. */
 import type { RecordingToken } from "#schema/common.ts"
 import { useState } from "react"
-import { recordedDates } from "../api.ts"
+import type { Footage } from "../footage.ts"
 import { dateOf, lengthOf, monthOf, timeZone } from "../time.ts"
 import { useQuery } from "../use-query.ts"
 import { Icon } from "./icons.tsx"
@@ -9,6 +9,8 @@ import { Problem } from "./notes.tsx"
 
 interface Props {
   readonly token: RecordingToken
+  /** Where days are asked for; null while that is not known. */
+  readonly footage: Footage | null
   /** Moment whose day is marked. */
   readonly moment: number
   /** Whether to ask already. */
@@ -25,10 +27,11 @@ const weekdays = Array.from(
 
 const firstOf = (ms: number): Date => new Date(new Date(ms).getFullYear(), new Date(ms).getMonth(), 1)
 
-export const DayPicker = ({ due, moment, onPick, token }: Props) => {
+export const DayPicker = ({ due, footage, moment, onPick, token }: Props) => {
   const [first, setFirst] = useState(() => firstOf(moment))
   const month = dateOf(first.getTime()).slice(0, 7)
-  const known = useQuery(`month-${token}-${month}`, () => recordedDates(token, month, timeZone), 30_000, due)
+  const asked = async () => await footage?.days(month, timeZone) ?? null
+  const known = useQuery(`month-${token}-${month}`, asked, 30_000, due && footage !== null)
   const turn = (by: number) => setFirst(new Date(first.getFullYear(), first.getMonth() + by, 1))
   const last = new Date(first.getFullYear(), first.getMonth() + 1, 0).getDate()
   const blank = (first.getDay() + 6) % 7
@@ -45,11 +48,12 @@ export const DayPicker = ({ due, moment, onPick, token }: Props) => {
         </button>
       </div>
       <Problem error={known.error} />
+      {known.data?.partial === true && <p className="note">A node did not answer: there may be more days.</p>}
       <div className="month">
         {weekdays.map((name) => <span key={name}>{name}</span>)}
         {Array.from({ length: last }, (_, index) => {
           const date = `${month}-${String(index + 1).padStart(2, "0")}`
-          const entry = known.data?.find((one) => one.date === date)
+          const entry = known.data?.dates.find((one) => one.date === date)
           const words = entry === undefined ?
             "nothing recorded" :
             `${lengthOf(entry.recordedMs)} recorded${

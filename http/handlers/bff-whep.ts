@@ -1,0 +1,150 @@
+/**
+ * Handlers of WebRTC between nodes: what viewers of another node watch here, and offers that are passed on to another.
+ *
+ * Invariants
+ * 1. What a viewer of another node watches ends when the grants of that node do not reach the stream any more, and {@link leaseMs} after
+ *    that node last said that the viewer may.
+ * 2. A session is renewed and ended by the node that asked for it alone.
+ */
+import { PeerTokens } from "#actors/protocol/auth-federation.ts"
+import { FederatedLives } from "#actors/protocol/bff-live.ts"
+import { Cameras } from "#actors/protocol/camera.ts"
+import { WebRtcViewers } from "#media/webrtc-viewers.ts"
+import { WebRtc } from "#media/webrtc.ts"
+import { WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
+import { StreamNotFound } from "#schema/camera.ts"
+import type { NodeId, StreamId } from "#schema/common.ts"
+import type { PeerRefused } from "#schema/federation.ts"
+import { decide, type ResourceRef } from "#schema/permission.ts"
+import { Forbidden, NotSupported } from "#schema/problem.ts"
+import { Clock, Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { currentPeer } from "../contract/access.ts"
+import { BffWhepGroup } from "../contract/bff-whep.ts"
+import { nightjar } from "../contract/conventions.ts"
+import { makeWatch } from "./camera-whep.ts"
+import { auditResource } from "./http-audit.ts"
+import { refusal } from "./http-elsewhere.ts"
+import { iceLinks } from "./http-ice.ts"
+import { makeGuard } from "./http-resources.ts"
+
+/** Some renewals may be lost. */
+const leaseMs = 15_000
+
+interface Lease {
+  readonly nodeId: NodeId
+  readonly streamId: StreamId
+  untilMs: number
+}
+
+/** What the browser can do something about is told as that node told it. */
+const told = Effect.fnUntraced(function*(error: PeerRefused) {
+  const { reason, theirStatus } = error
+  if (theirStatus === 403) return yield* new Forbidden({ message: `The other node does not allow it: ${reason}` })
+  // It knows nothing of this, or not of this stream: HLS is left.
+  if (theirStatus === 404 || theirStatus === 405) {
+    return yield* new NotSupported({ message: `The other node does not offer it by WebRTC: ${reason}` })
+  }
+  return [406, 415, 429, 501, 503].includes(theirStatus) ? yield* refusal(error) : yield* error
+})
+
+export const BffWhepHandlers = HttpApiBuilder.group(
+  nightjar.add(BffWhepGroup),
+  "bffWhep",
+  Effect.fnUntraced(function*(handlers) {
+    const [cameras, lives, peers] = yield* Effect.all([Cameras, FederatedLives, PeerTokens])
+    const [viewers, webRtc] = yield* Effect.all([WebRtcViewers, WebRtc])
+    const [guard, watch] = [yield* makeGuard, yield* makeWatch]
+    const leases = new Map<string, Lease>()
+
+    const granted = (nodeId: NodeId, place: ReadonlyArray<ResourceRef>) =>
+      peers.grantsOf(nodeId).pipe(
+        Effect.map((grants) =>
+          grants !== null &&
+          decide({ kind: "peer", nodeId, name: "", relation: "peer", onBehalfOf: null, grants }, "camera:live", place)
+            .allowed
+        ),
+        // While that cannot be known, it goes on.
+        Effect.catchTag("DependencyUnavailable", () => Effect.succeed(true)),
+      )
+    const holds = (lease: Lease, place: ReadonlyArray<ResourceRef>) =>
+      Effect.gen(function*() {
+        return (yield* Clock.currentTimeMillis) < lease.untilMs && (yield* granted(lease.nodeId, place))
+      })
+    const leaseOf = Effect.fnUntraced(function*(streamId: StreamId, sessionId: string) {
+      const { nodeId } = yield* currentPeer
+      const lease = leases.get(sessionId)
+      const viewer = lease?.nodeId === nodeId ? viewers.viewer(streamId, sessionId) : null
+      if (lease === undefined || viewer === null) return yield* new WebRtcSessionNotFound()
+      return { lease, viewer }
+    })
+    const keep = (sessionId: string, lease: Lease) => {
+      for (const [id, { streamId }] of leases) if (viewers.viewer(streamId, id) === null) leases.delete(id)
+      leases.set(sessionId, lease)
+    }
+
+    return handlers
+      .handle("relayWhep", ({ params: { sessionId }, payload }) =>
+        Effect.gen(function*() {
+          const { answer, links, sound } = yield* lives.whep(sessionId, payload)
+          return HttpServerResponse.text(answer, {
+            status: 201,
+            contentType: "application/sdp",
+            headers: {
+              "location": `/federation/api/v1/federation-live/whep/${sessionId}`,
+              "cache-control": "no-store",
+              ...(sound === null ? {} : { "nightjar-sound": sound }),
+              ...(links === null ? {} : { link: links }),
+            },
+          })
+        }).pipe(Effect.catchTag("PeerRefused", told)))
+      .handle("relayWhepClose", ({ params }) => lives.endWhep(params.sessionId))
+      .handle("peerWhep", ({ params: { streamId: id }, payload }) =>
+        Effect.gen(function*() {
+          yield* auditResource({ kind: "stream", id })
+          const peer = yield* currentPeer
+          yield* guard("camera:live", { kind: "stream", id }, () => new StreamNotFound({ id }))
+          const { cameraId, channelId } = yield* cameras.stream(id)
+          const place: ReadonlyArray<ResourceRef> = [
+            { kind: "channel", id: channelId },
+            { kind: "camera", id: cameraId },
+          ]
+          const { headers } = yield* HttpServerRequest.HttpServerRequest
+          const lease: Lease = {
+            nodeId: peer.nodeId,
+            streamId: id,
+            untilMs: (yield* Clock.currentTimeMillis) + leaseMs,
+          }
+          const holder = {
+            id: `peer:${peer.nodeId}:${peer.onBehalfOf ?? ""}`,
+            userAgent: headers["user-agent"]?.slice(0, 256) ?? null,
+            holds: holds(lease, place),
+          }
+          const viewer = yield* watch(id, payload, holder, Effect.succeed(null))
+          if (viewer === null) return yield* new StreamNotFound({ id })
+          keep(viewer.id, lease)
+          return HttpServerResponse.text(viewer.answer, {
+            status: 201,
+            contentType: "application/sdp",
+            headers: {
+              "location": `/federation/api/v1/federation/streams/${id}/whep/${viewer.id}`,
+              "nightjar-sound": viewer.sound,
+              "cache-control": "no-store",
+              ...iceLinks(webRtc.iceServers),
+            },
+          })
+        }))
+      .handle("renewPeerWhep", ({ params: { sessionId, streamId } }) =>
+        Effect.gen(function*() {
+          const { lease } = yield* leaseOf(streamId, sessionId)
+          lease.untilMs = (yield* Clock.currentTimeMillis) + leaseMs
+        }))
+      .handle("closePeerWhep", ({ params: { sessionId, streamId } }) =>
+        Effect.gen(function*() {
+          const { viewer } = yield* leaseOf(streamId, sessionId)
+          leases.delete(sessionId)
+          viewer.close()
+        }))
+  }),
+)
