@@ -12,8 +12,9 @@
  *    after the moment it was set to. Gaps that lay in the future are taken back. An hour that happens twice is counted once.
  * 5. Memory is bounded: at most `maxGaps` closed gaps, the oldest are forgotten (they were journalled when they closed).
  *
- * 6. Footage that comes from another node covers what was missing; what that node tells of the rest replaces a cause that says
- *    only that nobody was here (`vague`). A gap that is cut keeps its id where it keeps its start and its cause.
+ * 6. Footage that comes from another node covers what was missing, and what was not written here yet; what that node tells of the
+ *    rest replaces a cause that says only that nobody was here (`vague`). A gap that is cut keeps its id where it keeps its start
+ *    and its cause.
  *
  * A gap that is taken back is told as closed where it began: readers take a gap without length for none.
  */
@@ -223,8 +224,8 @@ export const makeLedger = (
     return [...changes, start(gap.cause, gap.detail)]
   }
   const self: Ledger = {
-    cover: (spans) =>
-      known().flatMap((gap) => {
+    cover: (spans) => {
+      const changes = known().flatMap((gap) => {
         const within = spans.filter(({ end, start }) => end > gap.startMs && (gap.endMs === null || start < gap.endMs))
         const last = within.at(-1)
         if (last === undefined) return []
@@ -235,7 +236,11 @@ export const makeLedger = (
             (end === gap.endMs && adjoins(gap, "end", spans))
           )
         return recut(gap, left.map((piece) => ({ ...piece, cause: gap.cause, detail: gap.detail })), until)
-      }),
+      })
+      // It may go on behind what this node has written yet of its own, which may never come.
+      for (const span of spans) if (since !== null && open === null && span.start <= mark) advance(span.end)
+      return changes
+    },
     explain: (told) =>
       known().flatMap((gap) => {
         if (!vague.has(gap.cause)) return []

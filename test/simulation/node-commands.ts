@@ -6,7 +6,12 @@ import type { Inside } from "./node-words.ts"
 import { sendHome } from "./recordback.ts"
 import { call, later } from "./world.ts"
 
-export const makeCommands = (inside: Inside, withLease: (home: number, event: LeaseEvent) => void) => {
+export interface LeaseHands {
+  readonly withLease: (home: number, event: LeaseEvent) => void
+  readonly letGo: (home: number) => void
+}
+
+export const makeCommands = (inside: Inside, { letGo, withLease }: LeaseHands) => {
   const { captures, machine, options: { nodes }, survives, tell, wantCaptures, world } = inside
   const { chance, facts, line, plan } = world
   const self = machine.index
@@ -63,7 +68,7 @@ export const makeCommands = (inside: Inside, withLease: (home: number, event: Le
         })
         break
       case "releaseLease":
-        withLease(home, { type: "release" })
+        letGo(home)
         break
       case "giveBack": {
         const { epoch, turns } = command

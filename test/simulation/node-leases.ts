@@ -6,7 +6,7 @@
  */
 import { defaultLease, type LeaseEvent, leaseStep, unvote, vote } from "#cluster/lease.ts"
 import type { Inside, Node } from "./node-words.ts"
-import { call } from "./world.ts"
+import { call, nodeId } from "./world.ts"
 
 export const makeLeases = (inside: Inside) => {
   const { machine, now, options: { nodes }, survives, tell, withHome, world } = inside
@@ -86,5 +86,13 @@ export const makeLeases = (inside: Inside) => {
     facts.leaseFreed(line.now(), self, home, { ...release, holder: world.indexOf(release.holder) })
     if (next.keep !== null) inside.disk().promises.set(home, next.keep)
   }
-  return { withLease, ballot, unballot }
+  const letGo = (home: number): void => {
+    withLease(home, { type: "release" })
+    const process = inside.process()
+    // What a former process of this node promised itself, nobody else would take back.
+    if (process !== null && process.holders.get(home)?.wanted === null) {
+      unballot(home, { homeNodeId: nodeId(home), holder: machine.id, bootId: process.bootId, round: 0 })
+    }
+  }
+  return { withLease, letGo, ballot, unballot }
 }

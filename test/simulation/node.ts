@@ -155,8 +155,9 @@ export const makeNode = (world: World, machine: Machine, captures: Captures, opt
     withHome,
     tell,
   }
-  const { ballot, unballot, withLease } = makeLeases(inside)
-  const carryOut = makeCommands(inside, withLease)
+  const leases = makeLeases(inside)
+  const { ballot, unballot, withLease } = leases
+  const carryOut = makeCommands(inside, leases)
 
   const beat = (): void => {
     if (process === null) return

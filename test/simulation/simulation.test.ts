@@ -32,6 +32,14 @@ const found: ReadonlyArray<readonly [seed: number, bug: string]> = [
     9860,
     "a guardian that had heard of a takeover which died was expected to take its turn before one that had not",
   ],
+  [
+    701138,
+    "footage that came home covered what the home node had not written yet and then lost: it stood in a gap as well",
+  ],
+  [
+    701078,
+    "a simulated guardian that died before it let control go never took back what it had promised itself",
+  ],
 ]
 
 const run = (seed: number): void => {
