@@ -104,6 +104,7 @@ export type ProtectionEvent =
     readonly settings: ProtectionSettings
     readonly automatic: boolean
     readonly rank: number
+    readonly class: ProtectionClass
   }
   | {
     readonly type: "heartbeat"

@@ -198,7 +198,7 @@ const absorb = (state: Protection, event: ProtectionEvent, nowMs: number): Prote
     case "tick":
       return { ...state, windowOpen: event.windowOpen }
     case "settings":
-      return { ...state, settings: event.settings, automatic: event.automatic, rank: event.rank }
+      return { ...state, settings: event.settings, automatic: event.automatic, rank: event.rank, class: event.class }
     case "heartbeat": {
       const same = state.home.bootId === event.bootId
       const serves = event.servingNodeId === state.homeNodeId ? event.epoch : 0

@@ -29,6 +29,9 @@ const Milliseconds = between(100, 3_600_000)
 /** Minutes since midnight, local time of the node, half-open; an end before the start lies on the next day. */
 export const DailyWindow = Schema.Struct({ startMinute: between(0, 1_439), endMinute: between(0, 1_440) })
 
+/** As many as a cluster may have members. */
+const mostExceptions = 64
+
 /** What is set of failover on this node: as the guardian of others and as a home node. */
 export const FailoverSettings = Schema.Struct({
   /** Between two heartbeats that this node asks of each other one. */
@@ -61,6 +64,14 @@ export const FailoverSettings = Schema.Struct({
   maxShadowMemoryBytes: between(16_777_216, 1_099_511_627_776),
   /** Paired nodes that vote about control of this one's cameras besides its guardians; they guard nothing. */
   witnesses: Schema.Array(NodeId).check(Schema.isMaxLength(mostWitnesses), Schema.isUnique()),
+  /** Members of a cluster guard each other by themselves; of two members, where it is so on both. */
+  guardMembers: Schema.Boolean,
+  /** How other members guard this one by themselves. */
+  memberClass: Schema.Literals(["warm", "shadow"]),
+  /** How many do, those that people chose among them. */
+  memberGuardians: between(1, 7),
+  /** Members that this one does not guard by itself. */
+  membersNotGuarded: Schema.Array(NodeId).check(Schema.isMaxLength(mostExceptions), Schema.isUnique()),
 }).annotate({ identifier: "FailoverSettings" })
 export type FailoverSettings = typeof FailoverSettings.Type
 
@@ -77,6 +88,10 @@ export const defaultFailoverSettings: FailoverSettings = {
   maxDiskBytesPerSecond: 60_000_000,
   maxShadowMemoryBytes: 536_870_912,
   witnesses: [],
+  guardMembers: true,
+  memberClass: "warm",
+  memberGuardians: 2,
+  membersNotGuarded: [],
 }
 
 /** A whole object; what is left out goes back to its default. */
@@ -140,6 +155,18 @@ export const Snapshot = Schema.Struct({
   sizeBytes: Schema.Int,
 })
 
+/**
+ * Where a protection comes from. `default`: members guard each other; its class is then the home node's `memberClass`, and its rank follows
+ * from capacity and the order of nodes. `set`: by a person, here or in the home node's settings.
+ */
+export const ProtectionSources = Schema.Struct({
+  protection: Schema.Literals(["default", "set"]),
+  class: Schema.Literals(["default", "set"]),
+  rank: Schema.Literals(["computed", "set"]),
+})
+export type ProtectionSources = typeof ProtectionSources.Type
+export const setByPerson: ProtectionSources = { protection: "set", class: "set", rank: "set" }
+
 /** A relation of this node, as guardian, to a home node. */
 export const ProtectionView = Schema.Struct({
   id: ProtectionId,
@@ -152,6 +179,7 @@ export const ProtectionView = Schema.Struct({
   class: ProtectionClass,
   automatic: Schema.Boolean,
   rank: Schema.Int,
+  sources: ProtectionSources,
   /** Highest number known of the home node's slot. */
   epoch: Schema.Int,
   /** Since the last heartbeat; null: none since this node started. */

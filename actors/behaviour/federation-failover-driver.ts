@@ -8,7 +8,7 @@
 import { Controls } from "#actors/protocol/federation-control.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
-import { FailoverStore, type ProtectionRow } from "#actors/store/federation-failover.ts"
+import { FailoverStore, type ProtectionRow, type ProtectionTerms } from "#actors/store/federation-failover.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { Protection, type ProtectionCommand, register } from "#cluster/protection-state.ts"
 import type { NodeId } from "#schema/common.ts"
@@ -164,6 +164,21 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         if (isLeft(ward.state())) yield* Effect.forkDetach(chore("Leaving a protection", leave(ward)))
       })
 
+    const tellSettings = Effect.fnUntraced(function*(ward: Ward) {
+      const { settings: all } = yield* settings.get
+      const { automatic, class: kind, rank } = ward.row()
+      yield* ward.outcome({ type: "settings", settings: patienceOf(all), automatic, rank, class: kind })
+    })
+    /** Under other terms from now on; what is served meanwhile goes on. */
+    const revise = Effect.fnUntraced(function*(ward: Ward, terms: ProtectionTerms) {
+      const { class: before, id } = ward.row()
+      yield* store.revise(id, terms)
+      ward.change(terms)
+      yield* tellSettings(ward)
+      // What it needs depends on its class.
+      if (terms.class !== before && ward.state().granted) yield* Effect.forkDetach(snapshots.refresh(ward))
+    })
+
     /** Makes the fiber of a protection. */
     const drive = Effect.fnUntraced(function*(row: ProtectionRow, state: Protection) {
       const ward = yield* makeWard(row, state, store, carryOut).pipe(Effect.provideService(Scope.Scope, scope))
@@ -179,9 +194,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
               Effect.sleep(`${snapshotMinutes} minutes`),
               Effect.suspend(() => ward.state().granted ? snapshots.refresh(ward) : Effect.void),
             ))))
-          yield* Stream.runForEach(settings.changes, ({ settings: all }) =>
-            ward.outcome({ type: "settings", settings: patienceOf(all), automatic: row.automatic, rank: row.rank }))
-            .pipe(Effect.forkChild)
+          yield* Effect.forkChild(Stream.runForEach(settings.changes, () => tellSettings(ward)))
           yield* Effect.repeat(chore("A protection", tick(ward)), Schedule.spaced(tickEvery))
         }),
       )
@@ -261,6 +274,6 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         Effect.forkScoped,
       )
 
-    return { wards, drive, anew, ofHome, shorts }
+    return { wards, drive, revise, anew, ofHome, shorts }
   })
 export type Driver = Effect.Success<ReturnType<typeof makeDriver>>

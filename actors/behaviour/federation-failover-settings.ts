@@ -2,6 +2,7 @@
 import { Controls } from "#actors/protocol/federation-control.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { Ownership } from "#cluster/ownership.ts"
+import type { NodeId } from "#schema/common.ts"
 import {
   defaultFailoverSettings,
   type EffectiveFailoverSettings,
@@ -47,6 +48,12 @@ export const makeFailoverSettings = Effect.gen(function*() {
   const begin = yield* read
   const known = yield* SubscriptionRef.make(begin)
   yield* controls.setWitnesses(begin.settings.witnesses)
+  const tell = Effect.gen(function*() {
+    const now = yield* read
+    yield* controls.setWitnesses(now.settings.witnesses)
+    yield* SubscriptionRef.set(known, now)
+    return now
+  })
   return {
     get: SubscriptionRef.get(known),
     changes: SubscriptionRef.changes(known),
@@ -57,10 +64,17 @@ export const makeFailoverSettings = Effect.gen(function*() {
         return yield* InvalidInput.at("/payload/witnesses", "names this node, which votes in any case")
       }
       yield* store.setSettings(nodeId, update, ifMatch)
-      const now = yield* read
-      yield* controls.setWitnesses(now.settings.witnesses)
-      yield* SubscriptionRef.set(known, now)
-      return now
+      return yield* tell
+    }),
+    /** A member that this node does not guard by itself any more. */
+    exempt: Effect.fn("Failovers.exempt")(function*(member: NodeId) {
+      const { settings } = yield* store.settings(nodeId)
+      const membersNotGuarded = [...new Set([...settings.membersNotGuarded ?? [], member])]
+      yield* store.setSettings(nodeId, { ...settings, membersNotGuarded }, null).pipe(
+        // No version was named.
+        Effect.catchTag("VersionConflict", Effect.die),
+      )
+      yield* tell
     }),
   }
 })

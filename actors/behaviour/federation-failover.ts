@@ -17,31 +17,21 @@ import { Ownership } from "#cluster/ownership.ts"
 import { statusOf } from "#cluster/protection-state.ts"
 import type { NodeId, PageRequest } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
-import {
-  blockedOperations,
-  type FailoverStatus,
-  type ProtectionCreate,
-  ProtectionId,
-  ProtectionNotFound,
-  ProtectionStateWrong,
-  type ProtectionView,
-  type Reroute,
-  RerouteId,
-  type ShadowView,
-} from "#schema/federation-failover.ts"
+import { blockedOperations, type FailoverStatus, type Reroute, RerouteId } from "#schema/federation-failover.ts"
 import type { RerouteStatus } from "#schema/federation-protection.ts"
 import type { Heartbeat, RecordBackProgress } from "#schema/federation.ts"
-import { InvalidInput } from "#schema/problem.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect, Layer, Schedule, Schema, SubscriptionRef } from "effect"
-import { nothingNeeded, reservedOf, sumOf, totalOf } from "./federation-failover-capacity.ts"
-import { type Driver, makeDriver } from "./federation-failover-driver.ts"
-import { makeHeartbeats, monotonicMs } from "./federation-failover-heartbeat.ts"
+import { reservedOf, sumOf, totalOf } from "./federation-failover-capacity.ts"
+import { makeDriver } from "./federation-failover-driver.ts"
+import { makeHeartbeats } from "./federation-failover-heartbeat.ts"
 import { makeHome } from "./federation-failover-home.ts"
 import { makeLoad } from "./federation-failover-load.ts"
+import { guardMembers } from "./federation-failover-members.ts"
+import { makeProtecting, soon } from "./federation-failover-protecting.ts"
 import { makeReturn } from "./federation-failover-return.ts"
 import { makeFailoverSettings } from "./federation-failover-settings.ts"
-import { makeShadows, type Shadows } from "./federation-failover-shadow.ts"
+import { makeShadows } from "./federation-failover-shadow.ts"
 import { makeSnapshots } from "./federation-failover-snapshot.ts"
 import { makeTakeover } from "./federation-failover-takeover.ts"
 import type { Ward } from "./federation-failover-ward.ts"
@@ -55,9 +45,6 @@ export interface FailoverOptions {
 
 /** The digest of this node's configuration is looked at so often. */
 const digestEvery = "2 seconds"
-
-/** What is known without the database is told without it. */
-const databaseLimit = "1 second"
 
 const cursor = cursorOf("reroutes", Schema.Struct({ id: RerouteId }))
 
@@ -99,158 +86,6 @@ const heldOf = (row: RerouteRow, ward: Ward | undefined, waiting: number): Rerou
   const waits = waiting > 0 && owed.some(({ rerouteId, step }) => rerouteId === row.id && step === "cleaning")
   return waits ? { refusals: 0, reason: `The home node has not taken ${waiting} changes of its cameras yet` } : null
 }
-
-/** What stands in the database only; null where that does not answer at once. */
-const soon = <A, E>(look: Effect.Effect<A, E>): Effect.Effect<A | null> =>
-  Effect.timeout(look, databaseLimit).pipe(Effect.catch(() => Effect.succeed(null)))
-
-const viewOf = (ward: Ward, { changes, nowMs, shadow, wallMs }: {
-  readonly changes: number | null
-  readonly nowMs: number
-  readonly shadow: ShadowView | null
-  readonly wallMs: number
-}): ProtectionView => {
-  const [row, state] = [ward.row(), ward.state()]
-  const { snapshot } = row
-  return {
-    id: row.id,
-    nodeId: row.homeNodeId,
-    name: row.name,
-    state: state.tag,
-    since: Math.round(wallMs - Math.max(0, nowMs - state.sinceMs)),
-    reason: state.reason,
-    class: row.class,
-    automatic: row.automatic,
-    rank: row.rank,
-    epoch: state.epoch,
-    silenceMs: state.home.heard ? Math.max(0, Math.round(nowMs - state.home.atMs)) : null,
-    control: state.service?.lease === "held",
-    snapshot: {
-      digest: snapshot?.digest ?? null,
-      madeAt: snapshot?.madeMs ?? null,
-      ageMs: snapshot === null ? null : Math.max(0, wallMs - snapshot.fetchedMs),
-      stale: state.bundle.held === null || state.bundle.held !== state.bundle.wanted,
-      cameras: snapshot?.cameras ?? 0,
-      recordings: snapshot?.recordings ?? 0,
-      sizeBytes: snapshot?.sizeBytes ?? 0,
-    },
-    need: row.need,
-    short: state.short,
-    sessions: row.sessions,
-    shadow,
-    changes,
-    refusals: state.service?.refusals ?? 0,
-    drill: row.drill === null ? null : { at: row.drill.atMs, gapMs: row.drill.gapMs, channels: row.drill.channels },
-    createdAt: row.createdMs,
-    version: row.version,
-  }
-}
-
-/** What people ask of protections. */
-const protecting = (driver: Driver, shadows: Shadows, refresh: (ward: Ward) => Effect.Effect<string | null>) =>
-  Effect.gen(function*() {
-    const [store, ownership, peers, journals] = yield* Effect.all([FailoverStore, Ownership, Peers, FailoverJournals])
-    const one = (id: ProtectionId) =>
-      Effect.suspend(() => {
-        const ward = driver.wards.get(id)
-        return ward === undefined ? Effect.fail(new ProtectionNotFound({ id })) : Effect.succeed(ward)
-      })
-    const view = (ward: Ward) =>
-      Effect.map(
-        Effect.all([Clock.currentTimeMillis, monotonicMs, soon(journals.waiting())]),
-        ([wallMs, nowMs, waiting]) => {
-          const changes = waiting === null ? null : waiting.get(ward.row().homeNodeId) ?? 0
-          return viewOf(ward, { changes, nowMs, shadow: shadows.view(ward), wallMs })
-        },
-      )
-    const wrong = (ward: Ward, detail: string) => new ProtectionStateWrong({ state: ward.state().tag, detail })
-
-    const protect = Effect.fn("Failovers.protect")(function*(input: ProtectionCreate) {
-      if (input.nodeId === ownership.nodeId) {
-        return yield* InvalidInput.at("/payload/nodeId", "is this node; a node cannot stand in for itself")
-      }
-      const peer = yield* peers.get(input.nodeId)
-      if (peer.relation === "member" && input.class === "liveOnly") {
-        return yield* InvalidInput.at(
-          "/payload/class",
-          "is for nodes with databases apart; members record what they serve",
-        )
-      }
-      const row = {
-        id: ProtectionId.make(yield* uuid7),
-        homeNodeId: input.nodeId,
-        name: peer.name,
-        class: input.class,
-        automatic: input.automatic,
-        rank: input.rank ?? 0,
-        slot: null,
-        need: nothingNeeded,
-        snapshot: null,
-        sessions: [],
-        drill: null,
-        createdMs: yield* Clock.currentTimeMillis,
-      }
-      const state = yield* driver.anew(row, false)
-      yield* store.addProtection(ownership.nodeId, { ...row, state })
-      const ward = yield* driver.drive({ ...row, state, heardMs: null, version: 1 }, state)
-      // At once: either it comes, or the home node's administrator sees who asks.
-      yield* Effect.forkDetach(refresh(ward))
-      return yield* view(ward)
-    })
-    const takeover = Effect.fn("Failovers.takeover")(
-      function*(id: ProtectionId, { drill, homeIsOff }: { readonly homeIsOff: boolean; readonly drill: boolean }) {
-        const ward = yield* one(id)
-        const { bundle, granted, service } = ward.state()
-        if (!granted) {
-          return yield* wrong(ward, "The administrator of the home node has not granted it")
-        }
-        if (bundle.held === null) {
-          return yield* wrong(ward, "There is no configuration of the home node here yet")
-        }
-        if (drill && service !== null) {
-          return yield* wrong(ward, "Its cameras are served here already")
-        }
-        yield* ward.tell({ type: "takeover", drill, override: homeIsOff })
-        return yield* view(ward)
-      },
-    )
-    return {
-      protections: () => Effect.forEach([...driver.wards.values()], view),
-      protection: (id: ProtectionId) => Effect.flatMap(one(id), view),
-      protect,
-      release: (id: ProtectionId) => Effect.flatMap(one(id), (ward) => ward.tell({ type: "release" })),
-      takeover,
-      failback: Effect.fn("Failovers.failback")(
-        function*(id: ProtectionId, { withoutChanges }: { readonly withoutChanges: boolean }) {
-          const ward = yield* one(id)
-          if (ward.state().service === null) return yield* wrong(ward, "Its cameras are not served here")
-          yield* ward.tell({ type: "failback", withoutChanges })
-          return yield* view(ward)
-        },
-      ),
-      discardChanges: Effect.fn("Failovers.discardChanges")(function*(id: ProtectionId) {
-        const ward = yield* one(id)
-        const { homeNodeId } = ward.row()
-        if (ward.state().service !== null) {
-          return yield* wrong(ward, "Its cameras are served here with these changes: fail back first, without them")
-        }
-        const discarded = yield* journals.entries(homeNodeId)
-        yield* journals.forget(homeNodeId)
-        yield* Effect.logWarning("Changes of a home node's cameras were discarded", {
-          homeNodeId,
-          changes: discarded.length,
-        })
-        return { protection: yield* view(ward), discarded }
-      }),
-      snapshot: Effect.fn("Failovers.snapshot")(function*(id: ProtectionId) {
-        const ward = yield* one(id)
-        if (!ward.state().granted) return yield* wrong(ward, "The administrator of the home node has not granted it")
-        const reason = yield* refresh(ward)
-        if (reason !== null) return yield* wrong(ward, reason)
-        return yield* view(ward)
-      }),
-    }
-  })
 
 const make = ({ dataFolder, name, version }: FailoverOptions) =>
   Effect.gen(function*() {
@@ -294,7 +129,8 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
           resource: [],
         }),
     })
-    const ofProtections = yield* protecting(driver, shadows, snapshots.refresh)
+    const protecting = yield* makeProtecting(driver, shadows, settings, snapshots.refresh)
+    yield* guardMembers({ driver, name, protecting, settings })
 
     const digest = yield* SubscriptionRef.make("")
     yield* Effect.flatMap(home.digest, (now) => SubscriptionRef.set(digest, now)).pipe(
@@ -409,7 +245,7 @@ const make = ({ dataFolder, name, version }: FailoverOptions) =>
     })
 
     return Failovers.of({
-      ...ofProtections,
+      ...protecting.ofPeople,
       settings: () => settings.get,
       updateSettings: settings.update,
       status: () => status,

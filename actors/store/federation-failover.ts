@@ -6,7 +6,7 @@
  * 2. The state of a machine is written whole and only by the fiber that drives it.
  */
 import type { ChannelId, EpochMs, NodeId } from "#schema/common.ts"
-import type { RerouteId, RerouteState, SessionTrial } from "#schema/federation-failover.ts"
+import type { ProtectionSources, RerouteId, RerouteState, SessionTrial } from "#schema/federation-failover.ts"
 import { type FailoverSettingsUpdate, ProtectionExists, type ProtectionId } from "#schema/federation-failover.ts"
 import type { CapacityNeed, ProtectionClass } from "#schema/federation.ts"
 import type { Slot } from "#schema/ownership.ts"
@@ -37,6 +37,7 @@ export interface ProtectionRow {
   readonly class: ProtectionClass
   readonly automatic: boolean
   readonly rank: number
+  readonly sources: ProtectionSources
   readonly slot: Slot | null
   /** As `protection-state.ts` encodes it. */
   readonly state: unknown
@@ -49,6 +50,9 @@ export interface ProtectionRow {
   readonly heardMs: EpochMs | null
   readonly version: number
 }
+
+/** What people or the settings decide of a protection. */
+export type ProtectionTerms = Pick<ProtectionRow, "class" | "automatic" | "rank" | "sources">
 
 /** What waits for its first picture, and how long it waited. */
 export interface KeptGap {
@@ -83,6 +87,8 @@ type Kept<A> = Effect.Effect<A, DependencyUnavailable>
 
 export class FailoverStore extends Context.Service<FailoverStore, {
   readonly settings: (nodeId: NodeId) => Kept<{ readonly settings: FailoverSettingsUpdate; readonly version: number }>
+  /** What members of this cluster set; none where nothing was. */
+  readonly settingsOfAll: Kept<ReadonlyMap<NodeId, FailoverSettingsUpdate>>
   readonly setSettings: (
     nodeId: NodeId,
     settings: FailoverSettingsUpdate,
@@ -93,6 +99,9 @@ export class FailoverStore extends Context.Service<FailoverStore, {
     nodeId: NodeId,
     row: Omit<ProtectionRow, "version" | "heardMs">,
   ) => Effect.Effect<void, ProtectionExists | DependencyUnavailable>
+  readonly revise: (id: ProtectionId, terms: ProtectionTerms) => Kept<void>
+  /** Who guards whom by a person's choice, over all nodes of this database. */
+  readonly chosenGuardians: Kept<ReadonlyArray<{ readonly nodeId: NodeId; readonly homeNodeId: NodeId }>>
   /** Of these nodes, those that some node of this database protects. */
   readonly protectedOf: (nodeIds: ReadonlyArray<NodeId>) => Kept<ReadonlySet<NodeId>>
   readonly setState: (id: ProtectionId, state: unknown) => Kept<void>
@@ -136,6 +145,11 @@ const configuring = (sql: SqlClient.SqlClient) => ({
         SELECT settings, version FROM federation_failover_settings WHERE node_id = ${nodeId}`,
       ([row]) => row ?? { settings: {}, version: 0 },
     )),
+  settingsOfAll: answered(Effect.map(
+    sql<{ readonly nodeId: NodeId; readonly settings: FailoverSettingsUpdate }>`
+      SELECT node_id AS "nodeId", settings FROM federation_failover_settings`,
+    (rows) => new Map(rows.map(({ nodeId, settings }) => [nodeId, settings])),
+  )),
   setSettings: (nodeId: NodeId, settings: FailoverSettingsUpdate, ifMatch: number | null) =>
     answered(Effect.gen(function*() {
       const rows = yield* sql`
@@ -158,8 +172,8 @@ const protecting = (sql: SqlClient.SqlClient) => {
         sql<
           Omit<ProtectionRow, "createdMs" | "heardMs"> & { readonly createdAt: Date; readonly heardAt: Date | null }
         >`
-          SELECT id, home_node_id AS "homeNodeId", name, class, automatic, rank, slot, state, need, snapshot, sessions, drill,
-            created_at AS "createdAt", heard_at AS "heardAt", version
+          SELECT id, home_node_id AS "homeNodeId", name, class, automatic, rank, sources, slot, state, need, snapshot, sessions,
+            drill, created_at AS "createdAt", heard_at AS "heardAt", version
           FROM federation_protection WHERE node_id = ${nodeId} ORDER BY id`,
         (rows) =>
           rows.map(({ createdAt, heardAt, ...row }): ProtectionRow => ({
@@ -170,10 +184,12 @@ const protecting = (sql: SqlClient.SqlClient) => {
       )),
     addProtection: (nodeId: NodeId, row: Omit<ProtectionRow, "version" | "heardMs">) =>
       answered(sql`
-          INSERT INTO federation_protection (id, node_id, home_node_id, name, class, automatic, rank, slot, state, need, snapshot,
-            sessions, drill, created_at, version)
-          VALUES (${row.id}, ${nodeId}, ${row.homeNodeId}, ${row.name}, ${row.class}, ${row.automatic}, ${row.rank}, ${row.slot},
-            ${json(row.state)}, ${json(row.need)}, NULL, ${json(row.sessions)}, NULL, ${new Date(row.createdMs)}, 1)`
+          INSERT INTO federation_protection (id, node_id, home_node_id, name, class, automatic, rank, sources, slot, state, need,
+            snapshot, sessions, drill, created_at, version)
+          VALUES (${row.id}, ${nodeId}, ${row.homeNodeId}, ${row.name}, ${row.class}, ${row.automatic}, ${row.rank},
+            ${json(row.sources)}, ${row.slot}, ${json(row.state)}, ${json(row.need)}, NULL, ${
+        json(row.sessions)
+      }, NULL, ${new Date(row.createdMs)}, 1)`
         .pipe(
           Effect.asVoid,
           Effect.mapError((error) =>
@@ -182,6 +198,13 @@ const protecting = (sql: SqlClient.SqlClient) => {
               error
           ),
         )),
+    revise: (id: ProtectionId, { automatic, class: kind, rank, sources }: ProtectionTerms) =>
+      answered(Effect.asVoid(sql`
+          UPDATE federation_protection SET class = ${kind}, automatic = ${automatic}, rank = ${rank},
+            sources = ${json(sources)}, version = version + 1 WHERE id = ${id}`)),
+    chosenGuardians: answered(sql<{ readonly nodeId: NodeId; readonly homeNodeId: NodeId }>`
+          SELECT node_id AS "nodeId", home_node_id AS "homeNodeId" FROM federation_protection
+          WHERE sources ->> 'protection' = 'set'`),
     protectedOf: (nodeIds: ReadonlyArray<NodeId>) =>
       answered(Effect.map(
         sql<{ readonly nodeId: NodeId }>`

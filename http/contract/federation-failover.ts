@@ -61,7 +61,8 @@ const settings = [
     .annotateMerge(reads).annotateMerge(
       doc(
         "Get failover settings",
-        "Effective values of this node; `sources` tells which of them were set and which are defaults.",
+        "Effective values of this node; `sources` tells which of them were set and which are defaults. Members of a cluster guard each " +
+          "other by themselves as `guardMembers`, `memberClass` and `memberGuardians` of the guarded node say.",
       ),
     ),
   HttpApiEndpoint.put("updateFailoverSettings", `${base}/settings`, {
@@ -94,7 +95,8 @@ const protections = [
     doc(
       "Register a protection",
       "This node becomes a guardian of `nodeId`: `pendingGrant` until that node's administrator allows it. Then its configuration is " +
-        "fetched, room is reserved, and each camera is tried with a second session (`sessions`).",
+        "fetched, room is reserved, and each camera is tried with a second session (`sessions`). One that is there by default (`sources`) " +
+        "becomes what is asked for here.",
     ),
   ),
   HttpApiEndpoint.get("protection", one, { params, success: ProtectionView, error: problems(ProtectionNotFound) })
@@ -103,7 +105,8 @@ const protections = [
     .annotateMerge(
       doc(
         "Release a protection",
-        "What is served is given back first, and what was recorded goes home; then nothing of the other node is left here.",
+        "What is served is given back first, and what was recorded goes home; then nothing of the other node is left here. One that was " +
+          "there by default does not come again: its node is in `membersNotGuarded` of the settings.",
       ),
     ),
   HttpApiEndpoint.post("takeover", `${one}/takeover`, {

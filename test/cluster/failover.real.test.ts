@@ -121,23 +121,69 @@ const replayed = async (node: NodeProcess, { createdMs, recordingToken, streamId
   return pictures
 }
 
-/** The other one stands in for it by itself from now on. */
-const protect = async (there: NodeProcess, hereId: string, cameras: number) => {
+interface GuardTold extends ProtectionTold {
+  readonly nodeId: string
+  readonly class: string
+  readonly rank: number
+  readonly sources: { readonly protection: string; readonly class: string; readonly rank: string }
+}
+const guardedBy = async (node: NodeProcess, nodeId: string) =>
+  (await listed<GuardTold>(node, `${failover}/protections`)).find((one) => one.nodeId === nodeId)
+
+/** They guard each other without anybody's word, and it is told why. */
+const protectedOf = async (here: NodeProcess, there: NodeProcess, hereId: string, thereId: string, cameras: number) => {
   await there.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 3_000, expectedOutageHours: 1 })
-  const asked = { nodeId: hereId, automatic: true, class: "warm" }
-  const { id } = (await there.call("POST", `${failover}/protections`, asked)) as ProtectionTold
+  const first = await until("a guardian", () => guardedBy(there, hereId), (one) => one !== undefined)
+  expect(first).toMatchObject({
+    class: "warm",
+    rank: 0,
+    sources: { protection: "default", class: "default", rank: "computed" },
+  })
+  expect(await there.call("GET", `${failover}/settings`)).toMatchObject({
+    settings: { guardMembers: true, memberClass: "warm", memberGuardians: 2 },
+    sources: { guardMembers: "default", stableMs: "set" },
+  })
+  await until("the other way round", () => guardedBy(here, thereId), (one) => one !== undefined)
+  const { id } = first!
   await until(
     "its configuration and its cameras looked at",
     async () => (await there.call("GET", `${failover}/protections/${id}`)) as ProtectionTold,
     ({ need, sessions, snapshot }) => need.cameras === cameras && !snapshot.stale && sessions.length === cameras,
   )
   await untilState(there, id, "protected")
-  // Nobody stands in for the guardian itself.
-  expect(await there.call("GET", `${failover}/status`)).toMatchObject({
-    badge: "attention",
-    unguarded: [{ name: "there" }],
-  })
+  expect(await there.call("GET", `${failover}/status`)).toMatchObject({ badge: "ready", unguarded: [] })
   return id
+}
+
+/** What a person says of it stands: a class of the home node's settings, one given here, and that it shall not be. */
+const chosen = async (here: NodeProcess, there: NodeProcess, hereId: string, id: string) => {
+  await here.call("PUT", `${failover}/settings`, { memberClass: "shadow" })
+  const told = await until(
+    "the class that was set at home",
+    () => guardedBy(there, hereId),
+    (one) => one?.class === "shadow",
+  )
+  expect(told).toMatchObject({ id, sources: { protection: "default", class: "set" } })
+  const asked = { nodeId: hereId, automatic: true, class: "warm", rank: 1 }
+  expect(await there.call("POST", `${failover}/protections`, asked)).toMatchObject({
+    id,
+    class: "warm",
+    rank: 1,
+    sources: { protection: "set", class: "set", rank: "set" },
+  })
+  expect(await there.ask("POST", `${failover}/protections`, asked)).toMatchObject({ status: 409 })
+  await there.call("DELETE", `${failover}/protections/${id}`)
+  const again = await until(
+    "the default once more",
+    () => guardedBy(there, hereId),
+    (one) => one !== undefined && one.id !== id,
+  )
+  await there.call("DELETE", `${failover}/protections/${again!.id}`)
+  await until("its end", () => guardedBy(there, hereId), (one) => one === undefined)
+  expect(await there.call("GET", `${failover}/settings`)).toMatchObject({
+    settings: { membersNotGuarded: [hereId], stableMs: 2_000 },
+  })
+  expect(await there.call("GET", `${failover}/status`)).toMatchObject({ unguarded: [{ name: "here" }] })
 }
 
 const killed = async (here: NodeProcess, there: NodeProcess, one: Recorded) => {
@@ -174,7 +220,7 @@ it("a node that was approved shows another's camera, records it when that one is
   const here = await makeNode(join(folder, "here"), { ...settings, NIGHTJAR_NODE_NAME: "here" })
   const there = await makeNode(join(folder, "there"), { ...settings, NIGHTJAR_NODE_NAME: "there" })
   try {
-    const { hereId } = await joined(here, there)
+    const { hereId, thereId } = await joined(here, there)
     const { password, username } = cameras
     const gate = await record(here, { name: "gate", sourceUrl: cameras.urls[0]!, username, password })
     await until("footage here", () => Promise.resolve(footageOf(here)), (files) => files.length > 0)
@@ -182,7 +228,7 @@ it("a node that was approved shows another's camera, records it when that one is
     await watched(there, gate)
     expect(await replayed(there, gate)).toBeGreaterThan(25)
 
-    const protection = await protect(there, hereId, 1)
+    const protection = await protectedOf(here, there, hereId, thereId, 1)
     const reroute = await killed(here, there, gate)
     const taken = framesIn(footageOf(there))
     expect(await replayed(there, gate)).toBeGreaterThan(1)
@@ -198,6 +244,7 @@ it("a node that was approved shows another's camera, records it when that one is
     expect([...taken].filter((frame) => !home.has(frame))).toEqual([])
     expect(await replayed(there, gate)).toBeGreaterThan(taken.size)
     await until("nothing left there", () => Promise.resolve(footageOf(there)), (files) => files.length === 0)
+    await chosen(here, there, hereId, protection)
   } finally {
     await Promise.all([here.stop(), there.stop(), cameras.stop()])
     await postgres.end()

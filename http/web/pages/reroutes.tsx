@@ -68,9 +68,10 @@ export const ReroutesPage = () => {
   const { conflicts, deadMs, error, guardians, jobs, log, nodes, protections, pulse, refresh, reroutes, status } =
     useReroutes(may("notification:read"))
   const write = may("federation:write")
+  // What is guarded by itself may be chosen otherwise.
   const unguarded = (nodes ?? []).filter((node) =>
     (node.relation === "peer" || node.relation === "member") &&
-    !protections?.some(({ nodeId }) => nodeId === node.nodeId)
+    !protections?.some(({ nodeId, sources }) => nodeId === node.nodeId && sources.protection === "set")
   )
   const done = (changed: boolean) => {
     setOpen(null)

@@ -23,7 +23,7 @@ export type Deed = "takeover" | "failback" | "failbackWithout" | "discard" | "dr
 
 const classes: ReadonlyArray<ProtectionClass> = ["warm", "shadow", "liveOnly"]
 
-/** `nodes`: those that are not guarded yet. */
+/** `nodes`: those that nobody has chosen to guard yet. */
 export const ProtectDialog = ({ nodes, onDone }: {
   readonly nodes: ReadonlyArray<FederationNode>
   readonly onDone: (done: boolean) => void

@@ -140,9 +140,15 @@ const Protection = ({ allowed, one, onDeed }: {
       <Why reason={one.reason} />
       {one.short.length > 0 && <ul className="lines small">{one.short.map((line) => <li key={line}>{line}</li>)}</ul>}
       <dl className="details small">
-        <Fact name="Class">{classWords[one.class][0]}</Fact>
+        {one.sources.protection === "default" && <Fact name="Registered">by itself, as members guard each other</Fact>}
+        <Fact name="Class">
+          {classWords[one.class][0]}
+          {one.sources.protection === "default" &&
+            (one.sources.class === "set" ? ", as set on that node" : ", by default")}
+        </Fact>
         <Fact name="Takes over">
           {one.automatic ? "by itself" : "when told"}, {one.rank === 0 ? "first in turn" : `rank ${one.rank}`}
+          {one.sources.rank === "computed" && ", by capacity and order of nodes"}
         </Fact>
         <Fact name="Epoch">{one.epoch}</Fact>
         <Fact name="Since">{momentOf(one.since)}</Fact>

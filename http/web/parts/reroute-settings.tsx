@@ -12,6 +12,7 @@ import {
 } from "#schema/federation-failover.ts"
 import { useState } from "react"
 import { failoverSettings, updateFailoverSettings } from "../api-reroutes.ts"
+import { classWords, countOf } from "../reroute-words.ts"
 import { useSession } from "../session.tsx"
 import { useQuery } from "../use-query.ts"
 import { Check, Field, Form, NumberField, useAction } from "./forms.tsx"
@@ -149,6 +150,59 @@ const Window = (editing: Editing) => {
   )
 }
 
+/** Members of a cluster guard each other by themselves: whether, how, by how many, and which of them this node does not. */
+const Members = (editing: Editing) => {
+  const { own, set } = editing
+  const exceptions = own.membersNotGuarded ?? defaultFailoverSettings.membersNotGuarded
+  return (
+    <fieldset>
+      <legend>Members of the cluster guard each other</legend>
+      <div className="stack">
+        <div>
+          <Check
+            label="This node and the other members guard each other by themselves"
+            hint="Off: others guard it, and it them, only where somebody says so."
+            checked={own.guardMembers ?? defaultFailoverSettings.guardMembers}
+            onChange={(guardMembers) => set({ guardMembers })}
+          />
+          <Source {...editing} name="guardMembers" what="whether members guard each other" />
+        </div>
+        <div className="pickers">
+          <div>
+            <Field label="This node is guarded as" hint={classWords[own.memberClass ?? "warm"][1]}>
+              <select
+                value={own.memberClass ?? defaultFailoverSettings.memberClass}
+                onChange={({ target }) => set({ memberClass: target.value === "shadow" ? "shadow" : "warm" })}
+              >
+                <option value="warm">{classWords.warm[0]}</option>
+                <option value="shadow">{classWords.shadow[0]}</option>
+              </select>
+            </Field>
+            <Source {...editing} name="memberClass" what="how this node is guarded" />
+          </div>
+          <div>
+            <NumberField
+              label="By so many"
+              min={1}
+              max={7}
+              hint="Those that you chose among them."
+              value={own.memberGuardians ?? defaultFailoverSettings.memberGuardians}
+              onChange={(memberGuardians) => set({ memberGuardians })}
+            />
+            <Source {...editing} name="memberGuardians" what="how many guard this node" />
+          </div>
+        </div>
+        {exceptions.length > 0 && (
+          <p className="small">
+            {countOf(exceptions.length, "member")} released here and not guarded by itself ·{" "}
+            <Source {...editing} name="membersNotGuarded" what="members that are not guarded" />
+          </p>
+        )}
+      </div>
+    </fieldset>
+  )
+}
+
 /** What was set before: the others follow their defaults. */
 const ownOf = ({ settings, sources }: EffectiveFailoverSettings): FailoverSettingsUpdate =>
   Object.fromEntries(Object.entries(settings).filter(([name]) => sources[name] === "set"))
@@ -182,6 +236,7 @@ const SettingsForm = ({ known, onSaved, saved }: {
     >
       <fieldset className="bare stack" disabled={!allowed}>
         <Numbers {...editing} legend="When another node counts as failed" list={detection} />
+        <Members {...editing} />
         <fieldset>
           <legend>Failback by itself</legend>
           <div className="stack">
