@@ -38,4 +38,5 @@ export const migrations = {
   "0033_federation-shadow.ts": () => import("#actors/store/migrations/0033_federation-shadow.ts"),
   "0036_auth-federation.ts": () => import("#actors/store/migrations/0036_auth-federation.ts"),
   "0037_federation-heard.ts": () => import("#actors/store/migrations/0037_federation-heard.ts"),
+  "0039_federation-members.ts": () => import("#actors/store/migrations/0039_federation-members.ts"),
 } satisfies Record<`${number}_${string}.ts`, () => Promise<unknown>>
