@@ -154,7 +154,12 @@ export const openBackchannel = Effect.fnUntraced(function*(options: SourceOption
       senderReportPacket({ ssrc, wallMs, rtpTimestamp: voice.nextTimestamp, packets: sentPackets, payloadBytes }),
     )
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(frameMs / 2), send)))
+  yield* Effect.forkScoped(Effect.forever(Effect.gen(function*() {
+    yield* Effect.sleep(frameMs / 2)
+    // What came while this process stood still is heard first: timers are called before sockets are read.
+    if (voice.isLate(clock.currentTimeMillisUnsafe())) yield* Effect.sleep(frameMs / 2)
+    yield* send
+  })))
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(reportEveryMs), report)))
   yield* Effect.forkScoped(
     keepAlive(connection, requester, found.aggregate, timeoutSeconds).pipe(Effect.catch(({ detail, reason }) =>

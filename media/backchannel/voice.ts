@@ -4,7 +4,8 @@
  *
  * Invariants
  * 1. It begins {@link leadMs} behind the first packet; what comes later than its moment is dropped. A packet that lies more than
- *    {@link maxAheadSamples} ahead is the beginning of something else.
+ *    {@link maxAheadSamples} ahead is the beginning of something else. Ahead is counted from where a process that did not stand still
+ *    would be by now, for up to {@link maxLateSamples}: nothing of what was said meanwhile is lost.
  * 2. Each {@link frameMs} one packet of {@link frameSamples} leaves, with silence where something is missing, until nothing was there for
  *    {@link silenceFrames}; then nothing leaves until something is heard again, which is marked (RFC 3551, section 4.1).
  * 3. Any bytes are a packet or dropped; memory is {@link ringSamples} bytes and as many marks.
@@ -21,6 +22,8 @@ const ringSamples = 8_192
 /** A talker whose clock is faster than ours is caught up with beyond this. */
 const maxDepthSamples = 2_400
 const silenceFrames = 10
+/** What is ahead, what is late and the payload of one packet fit into the ring. */
+const maxLateSamples = 2_400
 /** 200 ms: no sender puts more into a packet of 8 kHz. */
 const maxPayload = 1_600
 
@@ -91,6 +94,11 @@ export class Voice {
     return this.head?.dueMs ?? null
   }
 
+  /** Whether more than one frame should have left by now: this process stood still, and what came meanwhile may be unread yet. */
+  isLate(nowMs: number): boolean {
+    return this.late(nowMs) > frameSamples
+  }
+
   /** The RTP time that the next frame has. */
   get nextTimestamp(): number {
     return this.timestamp
@@ -105,7 +113,9 @@ export class Voice {
     }
     const { timestamp } = payload
     const length = payload.to - payload.from
-    if (this.head !== null && Math.abs(after(timestamp, this.head.timestamp)) > maxAheadSamples) this.forget()
+    if (this.head !== null && Math.abs(after(timestamp, this.head.timestamp)) > maxAheadSamples + this.late(nowMs)) {
+      this.forget()
+    }
     if (this.head === null) {
       this.head = { timestamp, dueMs: nowMs + leadMs }
       this.tail = timestamp
@@ -133,7 +143,7 @@ export class Voice {
     if (head === null || nowMs < head.dueMs) return null
     // What was not taken in time (a process that stood still) is made up for, but not more than may wait.
     if (nowMs - head.dueMs > maxAheadSamples / samplesPerMs) head.dueMs = nowMs
-    while (after(this.tail, head.timestamp) > maxDepthSamples + frameSamples) this.skip(head)
+    while (after(this.tail, head.timestamp) > maxDepthSamples + frameSamples + this.late(nowMs)) this.skip(head)
     const packet = Buffer.alloc(12 + frameSamples, silence[this.options.codec])
     let found = 0
     for (let i = 0; i < frameSamples; i++) {
@@ -152,6 +162,12 @@ export class Voice {
     head.timestamp = (head.timestamp + frameSamples) >>> 0
     head.dueMs += frameMs
     return packet
+  }
+
+  /** Samples that should have left by now. */
+  private late(nowMs: number): number {
+    const lateMs = this.head === null ? 0 : nowMs - this.head.dueMs
+    return Math.min(maxLateSamples, Math.max(0, lateMs * samplesPerMs))
   }
 
   private skip(head: { timestamp: number }): void {

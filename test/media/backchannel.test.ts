@@ -63,6 +63,17 @@ describe("a voice in order and time", () => {
     )
   })
 
+  it("a process that stood still for 300 ms loses nothing of what was said meanwhile and 200 ms ahead of time", () => {
+    const voice = voiceOf()
+    for (let i = 0; i < 5; i++) hear(voice, packet(i * 160), i * 20)
+    const before = leaving(voice, 0, 100)
+    assert.isTrue(voice.isLate(400))
+    for (let i = 5; i < 30; i++) assert.isTrue(hear(voice, packet(i * 160), 400))
+    assert.deepStrictEqual(payloads([...before, ...leaving(voice, 400, 640)]), samples(0, 30 * 160))
+    assert.isFalse(voice.isLate(640))
+    assert.strictEqual(voice.dropped, 0)
+  })
+
   it("what is lost is silence, what comes too late is dropped, and after a pause a new beginning is marked", () => {
     const voice = voiceOf()
     for (const i of [0, 1, 3, 4]) hear(voice, packet(i * 160), 0)
