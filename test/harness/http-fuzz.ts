@@ -315,9 +315,9 @@ export const fuzz = Effect.fnUntraced(function*(node: WholeNode, options: FuzzOp
   let narrowToken = yield* asNarrow
   const tally = new Map<string, number>()
   const all = operations().filter(({ name }) => name.includes(options.only ?? ""))
-  for (const operation of all) {
+  for (const [index, operation] of all.entries()) {
     for (let n = 0; n < runs; n++) {
-      const [kind, wire] = requestOf(operation, things, n % 5 === 4 ? narrowToken : token, seed, n)
+      const [kind, wire] = requestOf(operation, things, (n + index) % 5 === 4 ? narrowToken : token, seed, n)
       const answer = yield* Effect.promise(() => send(base, agent, wire).catch((error: unknown) => error as Error))
       if (answer instanceof Error) {
         // A server that refuses a body may close before it has read all of it.
