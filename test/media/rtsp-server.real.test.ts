@@ -82,11 +82,19 @@ const probe = (url: string) =>
     return (JSON.parse(stdout) as { streams: ReadonlyArray<Record<string, unknown>> }).streams
   })
 
-const gst = (pipeline: string) =>
-  Effect.promise(async () => {
-    const { stderr } = await run("gst-launch-1.0", ["-q", ...pipeline.split(" ")], { timeout: 40_000 })
-    expect(stderr).not.toMatch(/ERROR/)
-  })
+/** What it complained of. */
+const launched = (pipeline: string) =>
+  Effect.promise(() =>
+    run("gst-launch-1.0", ["-q", ...pipeline.split(" ")], { timeout: 40_000 }).then(
+      ({ stderr }) => stderr,
+      (error: unknown) => `ERROR ${String(error)}`,
+    )
+  )
+
+const gst = (pipeline: string) => Effect.map(launched(pipeline), (stderr) => expect(stderr).not.toMatch(/ERROR/))
+
+/** On a machine that stalls, rtspsrc 1.22 takes an interval for ended before it has handed out what it received. */
+const mostTries = 6
 
 describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
   it.live(
@@ -161,25 +169,30 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval"
               const name = `ffmpeg-${transport}`
               const input = ["-v", "error", "-nostdin", "-rtsp_transport", transport, "-i", url]
               await run("ffmpeg", [...input, "-an", "-c", "copy", "-f", "h264", into(name)], { timeout: 60_000 })
-              return name
+              expect(framesIn(name), name).toEqual(wanted)
             })
           const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
-          const byGst = (name: string, ...way: ReadonlyArray<string>) => {
-            const source = ["rtspsrc", `location=${url}`, "protocols=tcp", "latency=0", ...way].join(" ")
-            return Effect.as(gst(`${source} ! ${depay} ! filesink location=${into(name)}`), name)
-          }
-          const names = yield* Effect.all([
+          // What it gets is never anything but the interval from its beginning on; and all of it, once the machine lets it.
+          const byGst = (name: string, all: ReadonlyArray<number>, ...way: ReadonlyArray<string>) =>
+            Effect.gen(function*() {
+              const source = ["rtspsrc", `location=${url}`, "protocols=tcp", "latency=0", ...way].join(" ")
+              for (let tries = 1; tries <= mostTries; tries++) {
+                const stderr = yield* launched(`${source} ! ${depay} ! filesink location=${into(name)}`)
+                const got = framesIn(name)
+                expect(got, name).toEqual(all.slice(0, got.length))
+                if (got.length === all.length && !/ERROR/.test(stderr)) return
+              }
+              expect.fail(`${name}: not whole in ${mostTries} tries`)
+            })
+          // In ONVIF's mode rtspsrc 1.22 gives its first packet no time, and its jitter buffer then drops that picture.
+          const later = wanted.slice(1)
+          yield* Effect.all([
             byFfmpeg("tcp"),
             byFfmpeg("udp"),
-            byGst("plain"),
-            byGst("onvif", "onvif-mode=true"),
-            byGst("fast", "onvif-mode=true", "onvif-rate-control=false"),
+            byGst("plain", wanted),
+            byGst("onvif", later, "onvif-mode=true"),
+            byGst("fast", later, "onvif-mode=true", "onvif-rate-control=false"),
           ], { concurrency: "unbounded" })
-          for (const name of names) {
-            // In ONVIF's mode rtspsrc 1.22 gives its first packet no time, and its jitter buffer then drops that picture.
-            const all = name === "onvif" || name === "fast" ? wanted.slice(1) : wanted
-            expect(framesIn(name), name).toEqual(all)
-          }
         })),
     120_000,
   )
