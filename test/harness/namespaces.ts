@@ -131,6 +131,7 @@ export class Machine {
   }
 
   async start(): Promise<void> {
+    if (this.running) throw new Error(`${this.name} runs already`)
     const output = openSync(this.log, "a")
     const skewed = this.#skewMs === 0 ? [] : ["--import", path.join(harness, "skewed-clock.ts")]
     const program = [process.execPath, ...skewed, path.join(root, "ops", "main.ts"), "start"]

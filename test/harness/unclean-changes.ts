@@ -58,7 +58,7 @@ const killed: Case = [
     const { serving } = await oneServes(stage)
     await change(stage, serving)
     for (const [n, waitMs] of moments.entries()) {
-      await home.start()
+      if (!home.running) await home.start()
       await untilMerging(serving)
       await sleep(waitMs)
       const one = n === 1 ? serving.machine : home
