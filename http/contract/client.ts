@@ -34,11 +34,26 @@ const bearer = (token: () => string | null) =>
     return next(current === null ? request : HttpClientRequest.bearerToken(request, current))
   })
 
-/** A client over `fetch`. Each operation is `client.<group>.<operation>({ params, query, headers, payload })`. */
-export const makeClient = (options: ClientOptions) =>
-  HttpApiClient.make(Api, {
-    baseUrl: options.baseUrl,
-    transformClient: options.readWithinMs === undefined ? undefined : readingWithin(options.readWithinMs),
-  }).pipe(Effect.provide(Layer.mergeAll(FetchHttpClient.layer, bearer(options.token))))
+export type Client = HttpApiClient.ForApi<typeof Api>
 
-export type Client = Effect.Success<ReturnType<typeof makeClient>>
+/**
+ * A client over `fetch`. Each operation is `client.<group>.<operation>({ params, query, headers, payload })`.
+ *
+ * A group is made when it is first used: all of them together take as long as half of a page's start.
+ */
+export const makeClient = ({ baseUrl, readWithinMs, token }: ClientOptions): Effect.Effect<Client> =>
+  Effect.gen(function*() {
+    const plain = yield* HttpClient.HttpClient
+    const httpClient = readWithinMs === undefined ? plain : readingWithin(readWithinMs)(plain)
+    const context = yield* Effect.context<HttpApiMiddleware.ForClient<AccessControl>>()
+    const groups = new Map<string, unknown>()
+    const made = (name: string) => {
+      // What all have in common is enough here; whoever uses a group knows it by the client's type.
+      const making = HttpApiClient.group(Api, { group: name as "camera", httpClient, baseUrl })
+      const group = groups.get(name) ?? Effect.runSync(Effect.provide(making, context))
+      groups.set(name, group)
+      return group
+    }
+    const getters = Object.keys(Api.groups).map((name) => [name, { enumerable: true, get: () => made(name) }] as const)
+    return Object.defineProperties({}, Object.fromEntries(getters)) as Client
+  }).pipe(Effect.provide(Layer.mergeAll(FetchHttpClient.layer, bearer(token))))
