@@ -5,7 +5,8 @@
  * 1. Many changes of one field and some that add: a change that is lost or merged twice shows in what the home node has afterwards.
  */
 import { failover, listed, protectionOf, type RerouteTold, until, untilState } from "./failover.ts"
-import { sleep } from "./node-process.ts"
+import type { Machine } from "./namespaces.ts"
+import { Refused, sleep } from "./node-process.ts"
 import type { Report } from "./report.ts"
 import { allIsWell, type Case, type Guard, oneServes, records, type Stage } from "./unclean-stage.ts"
 
@@ -20,13 +21,26 @@ interface CameraTold {
   readonly channels: ReadonlyArray<{ readonly name: string }>
 }
 
+/** On a busy machine control may be lost for a moment; what was refused was not done. */
+const insist = async (machine: Machine, method: string, where: string, body: unknown): Promise<void> => {
+  for (let tries = 1;; tries++) {
+    try {
+      await machine.call(method, where, body)
+      return
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 409 || tries === 60) throw error
+      await sleep(1_000)
+    }
+  }
+}
+
 const change = async ({ recorded: { cameraId } }: Stage, { machine, protection }: Guard): Promise<void> => {
   await until("control", () => protectionOf(machine, protection), ({ control }) => control)
   const camera = `/camera/api/v1/cameras/${cameraId}`
-  for (let n = 1; n <= renamings; n++) await machine.call("PUT", camera, { name: `renamed ${n}` })
+  for (let n = 1; n <= renamings; n++) await insist(machine, "PUT", camera, { name: `renamed ${n}` })
   for (let n = 1; n <= channels; n++) {
     const streams = [{ role: "main", sourceUrl: `rtsp://127.0.0.1:9/${n}` }]
-    await machine.call("POST", `${camera}/channels`, { streams })
+    await insist(machine, "POST", `${camera}/channels`, { streams })
   }
 }
 
@@ -91,7 +105,7 @@ const heldUp = async (report: Report, stage: Stage, name: string): Promise<Guard
   const { serving } = await oneServes(stage)
   const { machine, protection } = serving
   await until("control", () => protectionOf(machine, protection), ({ control }) => control)
-  await machine.call("PUT", `/camera/api/v1/cameras/${recorded.cameraId}`, { name })
+  await insist(machine, "PUT", `/camera/api/v1/cameras/${recorded.cameraId}`, { name })
   machine.sql(unreadable)
   await home.start()
   const held = await until("a failback that is held up", () => heldAt(serving), (one) => (one?.refusals ?? 0) >= 3)
