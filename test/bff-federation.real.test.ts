@@ -2,10 +2,15 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { promisify } from "node:util"
-import { startCameras } from "./harness/cameras.ts"
+import type { Camera } from "./camera-simulator/camera.ts"
+import { committedFolder } from "./camera-simulator/footage.ts"
+import { startSimulator } from "./camera-simulator/simulator.ts"
 import { type PeerNode, twoPeers, until } from "./harness/two-peers.ts"
-import { client } from "./media/webrtc-peers.ts"
+import { speak } from "./media/talker.ts"
+import { client, rtp } from "./media/webrtc-peers.ts"
 import { Watching } from "./media/webrtc-watching.ts"
 
 const probe = promisify(execFile)
@@ -55,6 +60,48 @@ const recorded = async (home: PeerNode, sourceUrl: string, account: { username: 
   return { token, cameraId: camera.body["id"] as string, channelId: channel!.id, from }
 }
 
+/** Talks to the camera of the other node, once its administrator lets people of this one do so. */
+const talked = async (
+  { guard, home }: { readonly guard: PeerNode; readonly home: PeerNode },
+  channelId: string,
+  camera: Camera,
+) => {
+  const talk = `/bff/api/v1/federation-channels/${channelId}/talk`
+  const refused = await guard.ask("POST", talk)
+  assert.deepInclude(refused.body, { status: 403, code: "forbidden" }, JSON.stringify(refused.body))
+  const granted = await home.ask("PUT", `/auth/api/v1/federation/peers/${guard.nodeId}/media-read-enforcement`, {
+    enabled: true,
+    roles: ["operator"],
+  })
+  assert.strictEqual(granted.status, 200, JSON.stringify(granted.body))
+  await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+    const microphone = yield* client({ direction: "SendOnly", audio: "pcmu" })
+    const opened = yield* Effect.promise(() =>
+      until("a session", async () => {
+        const asked = await guard.ask("POST", talk)
+        return asked.status === 200 ? asked : null
+      })
+    )
+    assert.deepInclude(opened.body, { codec: "pcmu", whipUrl: `${talk}/whip` })
+    assert.include(JSON.stringify(opened.body["holder"]), "admin (guard)")
+    const answer = yield* Effect.promise(() => guard.offer(`${talk}/whip`, microphone.offer))
+    assert.strictEqual(answer.status, 201, answer.text)
+    microphone.connection.setRemoteDescription(answer.text, "answer")
+    yield* Effect.promise(() => until("a connection", async () => microphone.audio!.isOpen() || null))
+    const said = readFileSync(join(committedFolder, "tone-8000.pcmu")).subarray(0, 8_000)
+    yield* speak(50, (i) => {
+      microphone.audio!.sendMessageBinary(rtp(0, 4712, i, i * 160, said.subarray(i * 160, i * 160 + 160)))
+    })
+    yield* Effect.promise(() => until("words", async () => camera.loudspeaker.heard.packets >= 40 || null))
+  })))
+  assert.strictEqual((await guard.ask("DELETE", talk)).status, 204)
+  assert.strictEqual((await guard.ask("DELETE", talk)).status, 404)
+  await until("the audit log of the other node names who talked", async () => {
+    const { body: log } = await home.ask("GET", "/auth/api/v1/audit?action=camera.talk.&limit=5")
+    return JSON.stringify(log).includes("admin (guard)") || null
+  })
+}
+
 const picturesOf = async (url: string): Promise<number> => {
   const { stdout } = await probe("ffprobe", [
     "-v",
@@ -75,12 +122,14 @@ const picturesOf = async (url: string): Promise<number> => {
 
 it.live("a node shows what its peer has", () =>
   Effect.gen(function*() {
-    const cameras = yield* Effect.acquireRelease(Effect.promise(() => startCameras(1)), (started) =>
-      Effect.promise(() => started.stop()))
+    const simulator = yield* Effect.acquireRelease(
+      Effect.promise(() => startSimulator({ cameras: [{ loudspeaker: "pcmu" }] })),
+      (running) => Effect.promise(() => running.close()),
+    )
     const { guard, home } = yield* twoPeers({ home: { NIGHTJAR_WEBRTC_UDP_PORTS: "0" } })
     yield* Effect.promise(async () => {
-      const { username, password } = cameras
-      const { cameraId, channelId, from, token } = await recorded(home, cameras.urls[0]!, { username, password })
+      const account = { username: "admin", password: "swordfish" }
+      const { cameraId, channelId, from, token } = await recorded(home, simulator.cameras[0]!.url("main"), account)
 
       // Channels, under ids that stay.
       const mapped = await guard.ask("POST", `${federation}/nodes/${home.nodeId}/remap`)
@@ -104,9 +153,7 @@ it.live("a node shows what its peer has", () =>
       assert.strictEqual(timeline.status, 200, JSON.stringify(timeline.body))
       assert.strictEqual(timeline.body["partial"], false)
       const spans = timeline.body["spans"] as ReadonlyArray<Span>
-      assert.isTrue(
-        spans.length > 0 && spans.every(({ holderNodeId }) => holderNodeId === home.nodeId),
-      )
+      assert.isTrue(spans.length > 0 && spans.every(({ holderNodeId }) => holderNodeId === home.nodeId))
       const month = new Date(Date.parse(spans[0]!.start)).toISOString().slice(0, 7)
       const days = await guard.ask(
         "GET",
@@ -192,6 +239,8 @@ it.live("a node shows what its peer has", () =>
         const { body: log } = await home.ask("GET", "/auth/api/v1/audit?action=bffWhep.peerWhep&limit=5")
         return JSON.stringify(log).includes("admin") || null
       })
+
+      await talked({ home, guard }, listed[0]!.id, simulator.cameras[0]!)
 
       // The end of the pairing ends what was opened.
       assert.strictEqual((await guard.ask("DELETE", `${federation}/nodes/${home.nodeId}/pair`)).status, 204)

@@ -21,6 +21,7 @@ import type { PeerRefused } from "#schema/federation.ts"
 import { decide } from "#schema/permission.ts"
 import { Clock, Duration, Effect, Layer } from "effect"
 import { createHash, randomBytes } from "node:crypto"
+import { makeTalk } from "./bff-talk.ts"
 import { makeWhep, type Session, strange } from "./bff-whep.ts"
 
 const mostSessions = 512
@@ -113,6 +114,7 @@ export const layer = Layer.effect(
       }),
       whep,
       endWhep,
+      ...(yield* makeTalk(peers, channels, tokens)),
       file: Effect.fn("FederatedLives.file")(function*(id, request) {
         const session = yield* sessionOf(id)
         if (request.filename === "master.m3u8") {

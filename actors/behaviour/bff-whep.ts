@@ -39,6 +39,19 @@ export interface Session {
 export const strange = ({ nodeId }: { readonly nodeId: string }) =>
   Effect.fail(new PeerUnreachable({ nodeId, reason: "it is not paired with this node any more" }))
 
+/** The text of an answer in SDP. */
+export const sdpOf = Effect.fnUntraced(function*(nodeId: Session["nodeId"], body: Stream.Stream<Uint8Array, unknown>) {
+  const parts = yield* Stream.runCollect(Stream.take(body, 256)).pipe(Effect.orElseSucceed(() => []))
+  const whole = Buffer.concat([...parts])
+  if (whole.length > 0 && whole.length <= mostAnswerBytes) return whole.toString("utf8")
+  return yield* new PeerRefused({
+    nodeId,
+    theirStatus: 201,
+    theirCode: "bad_answer",
+    reason: "it answers no offer",
+  })
+})
+
 export const makeWhep = Effect.fnUntraced(
   function*(
     peers: Peers["Service"],
@@ -73,18 +86,6 @@ export const makeWhep = Effect.fnUntraced(
         if (session.whep === there) yield* hangUp(session)
       })
 
-    const textOf = Effect.fnUntraced(function*(nodeId: Session["nodeId"], body: Stream.Stream<Uint8Array, unknown>) {
-      const parts = yield* Stream.runCollect(Stream.take(body, 256)).pipe(Effect.orElseSucceed(() => []))
-      const whole = Buffer.concat([...parts])
-      if (whole.length > 0 && whole.length <= mostAnswerBytes) return whole.toString("utf8")
-      return yield* new PeerRefused({
-        nodeId,
-        theirStatus: 201,
-        theirCode: "bad_answer",
-        reason: "it answers no offer",
-      })
-    })
-
     return {
       whep: Effect.fn("FederatedLives.whep")(function*(id, offer) {
         const session = yield* sessionOf(id)
@@ -99,7 +100,7 @@ export const makeWhep = Effect.fnUntraced(
             onBehalfOf: who.username,
             timeout: patience,
           }).pipe(Effect.catchTag("NodeNotFound", strange))
-          const answer = yield* textOf(nodeId, body)
+          const answer = yield* sdpOf(nodeId, body)
           const location = headers["location"] ?? ""
           if (place.test(location)) {
             session.whep = location

@@ -184,13 +184,14 @@ const makeEnding = Effect.gen(function*() {
 
 /** Watches over a session until it is over; answers why. */
 const watch = (live: Live, tokens: AccessTokens["Service"], leases: Leases): Effect.Effect<Cause> => {
-  const { lease, resource, who } = live
+  const { lease, opening, resource, who } = live
   const grant = { sessionId: who.sessionId, userId: who.userId, resource }
+  const holds = opening.holds ?? mayStill(tokens, "camera:talk", grant)
   const checks = Effect.gen(function*(): Effect.fn.Return<Cause> {
     for (;;) {
       yield* Effect.sleep(checkEveryMs)
       const nowMs = yield* Clock.currentTimeMillis
-      if (!(yield* mayStill(tokens, "camera:talk", grant))) return "notAllowed"
+      if (!(yield* holds)) return "notAllowed"
       if (nowMs >= lease.sinceMs + longestMs) return "tooLong"
       if (nowMs >= untilOf(live)) return "silence"
     }

@@ -2,6 +2,7 @@
 import type { FederatedSessionId } from "#schema/bff-federation.ts"
 import type { FederatedLive } from "#schema/bff-live.ts"
 import type { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
+import type { TalkBackNotOpen, TalkSession } from "#schema/camera-talk.ts"
 import type { ChannelNotFound } from "#schema/camera.ts"
 import type { ChannelId } from "#schema/common.ts"
 import type { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
@@ -42,6 +43,20 @@ export class FederatedLives extends Context.Service<FederatedLives, {
   readonly whep: (id: FederatedSessionId, offer: string) => Effect.Effect<
     WhepRelayed,
     LiveSessionNotFound | PeerUnreachable | PeerRefused | DependencyUnavailable
+  >
+  /** Holds the camera of a channel, as it is known here, for the caller at the node that serves it. */
+  readonly openTalk: (
+    id: ChannelId,
+    who: UserPrincipal,
+  ) => Effect.Effect<TalkSession, ChannelNotFound | PeerUnreachable | PeerRefused | DependencyUnavailable>
+  /** Passes the offer of a microphone on, within a session of the caller. */
+  readonly offerTalk: (id: ChannelId, who: UserPrincipal, offer: string) => Effect.Effect<
+    WhepRelayed,
+    TalkBackNotOpen | PeerUnreachable | PeerRefused | DependencyUnavailable
+  >
+  readonly closeTalk: (id: ChannelId, who: UserPrincipal) => Effect.Effect<
+    void,
+    TalkBackNotOpen | DependencyUnavailable
   >
   readonly endWhep: (id: FederatedSessionId) => Effect.Effect<void, LiveSessionNotFound | DependencyUnavailable>
   readonly file: (id: FederatedSessionId, request: LiveRelayRequest) => Effect.Effect<

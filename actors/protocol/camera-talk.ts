@@ -58,6 +58,8 @@ export interface TalkOpening {
   /** Of the talker. */
   readonly address: string
   readonly userAgent: string
+  /** Whether the talker may go on, asked again and again; what this node knows of its own people if left out. */
+  readonly holds?: Effect.Effect<boolean>
 }
 
 type Of<A, E = never> = Effect.Effect<A, E | StreamNotFound | DependencyUnavailable>

@@ -14,6 +14,7 @@ import { UsersGroup } from "./auth-users.ts"
 import { AuthGroup } from "./auth.ts"
 import { BffFederationGroup } from "./bff-federation.ts"
 import { BffLiveGroup } from "./bff-live.ts"
+import { BffTalkGroup } from "./bff-talk.ts"
 import { BffWhepGroup } from "./bff-whep.ts"
 import { CameraBackupGroup } from "./camera-backup.ts"
 import { CameraConfigGroup } from "./camera-config.ts"
@@ -86,6 +87,7 @@ const groups = nightjar
   .add(BffLiveGroup)
   .add(FederationRtspGroup)
   .add(BffWhepGroup)
+  .add(BffTalkGroup)
 
 export class Api extends groups.annotateMerge(OpenApi.annotations({
   title: "Nightjar",

@@ -14,18 +14,16 @@ import { WebRtc } from "#media/webrtc.ts"
 import { WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
 import { StreamNotFound } from "#schema/camera.ts"
 import type { NodeId, StreamId } from "#schema/common.ts"
-import type { PeerRefused } from "#schema/federation.ts"
 import { decide, type ResourceRef } from "#schema/permission.ts"
-import { Forbidden, NotSupported } from "#schema/problem.ts"
 import { Clock, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { currentPeer } from "../contract/access.ts"
 import { BffWhepGroup } from "../contract/bff-whep.ts"
 import { nightjar } from "../contract/conventions.ts"
+import { toldAs } from "./bff-passed.ts"
 import { makeWatch } from "./camera-whep.ts"
 import { auditResource } from "./http-audit.ts"
-import { refusal } from "./http-elsewhere.ts"
 import { iceLinks } from "./http-ice.ts"
 import { makeGuard } from "./http-resources.ts"
 
@@ -38,16 +36,7 @@ interface Lease {
   untilMs: number
 }
 
-/** What the browser can do something about is told as that node told it. */
-const told = Effect.fnUntraced(function*(error: PeerRefused) {
-  const { reason, theirStatus } = error
-  if (theirStatus === 403) return yield* new Forbidden({ message: `The other node does not allow it: ${reason}` })
-  // It knows nothing of this, or not of this stream: HLS is left.
-  if (theirStatus === 404 || theirStatus === 405) {
-    return yield* new NotSupported({ message: `The other node does not offer it by WebRTC: ${reason}` })
-  }
-  return [406, 415, 429, 501, 503].includes(theirStatus) ? yield* refusal(error) : yield* error
-})
+const told = toldAs("it by WebRTC")
 
 export const BffWhepHandlers = HttpApiBuilder.group(
   nightjar.add(BffWhepGroup),

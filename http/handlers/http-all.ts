@@ -8,6 +8,7 @@ import { UsersHandlers } from "./auth-users.ts"
 import { AuthHandlers } from "./auth.ts"
 import { BffFederationHandlers } from "./bff-federation.ts"
 import { BffLiveHandlers } from "./bff-live.ts"
+import { BffTalkHandlers } from "./bff-talk.ts"
 import { BffWhepHandlers } from "./bff-whep.ts"
 import { CameraBackupHandlers } from "./camera-backup.ts"
 import { CameraConfigHandlers } from "./camera-config.ts"
@@ -78,4 +79,5 @@ export const AllHandlers = Layer.mergeAll(
   BffLiveHandlers,
   FederationRtspHandlers,
   BffWhepHandlers,
+  BffTalkHandlers,
 )

@@ -5,8 +5,8 @@
  * 1. The microphone is open for as long as somebody talks, and not a moment longer, whatever went wrong.
  * 2. Nothing is sent before the node said that the camera is held for this user.
  */
-import type { TalkCodec } from "#schema/camera-talk.ts"
-import type { StreamId } from "#schema/common.ts"
+import type { TalkCodec, TalkSession } from "#schema/camera-talk.ts"
+import type { ChannelId, StreamId } from "#schema/common.ts"
 import { call } from "./api.ts"
 import { useServers } from "./ice.ts"
 
@@ -59,7 +59,41 @@ const makeMeter = (microphone: MediaStream): { readonly level: () => number; rea
   }
 }
 
-const connect = async (streamId: StreamId, microphone: MediaStream, codec: TalkCodec): Promise<RTCPeerConnection> => {
+/** How a camera is held, offered a microphone, and left. */
+interface TalkDoor {
+  readonly open: () => Promise<TalkSession>
+  readonly offer: (sdp: string) => Promise<{ readonly answer: string; readonly link: string | null }>
+  readonly close: () => Promise<void>
+}
+
+/** `remote`: the channel as it is known here, where it is another node's. */
+const doorOf = (streamId: StreamId, remote: ChannelId | null): TalkDoor => {
+  const responseMode = "decoded-and-response"
+  if (remote === null) {
+    const params = { stream_id: streamId }
+    return {
+      open: async () => (await call((api) => api.cameraTalk.openTalk({ params }))).body,
+      offer: async (payload) => {
+        const [answer, { headers }] = await call((api) => api.cameraTalk.offerTalk({ params, payload, responseMode }))
+        return { answer, link: headers["link"] ?? null }
+      },
+      close: () => call((api) => api.cameraTalk.closeTalk({ params })),
+    }
+  }
+  const params = { channelId: remote }
+  return {
+    open: () => call((api) => api.bffTalk.openFederatedTalk({ params })),
+    offer: async (payload) => {
+      const [answer, { headers }] = await call((api) =>
+        api.bffTalk.offerFederatedTalk({ params, payload, responseMode })
+      )
+      return { answer, link: headers["link"] ?? null }
+    },
+    close: () => call((api) => api.bffTalk.closeFederatedTalk({ params })),
+  }
+}
+
+const connect = async (door: TalkDoor, microphone: MediaStream, codec: TalkCodec): Promise<RTCPeerConnection> => {
   const peer = new RTCPeerConnection()
   const [track] = microphone.getAudioTracks()
   const transceiver = peer.addTransceiver(track ?? "audio", { direction: "sendonly", streams: [microphone] })
@@ -68,22 +102,20 @@ const connect = async (streamId: StreamId, microphone: MediaStream, codec: TalkC
   if (fitting.length === 0) throw new Error("This browser cannot send what the camera takes (G.711).")
   transceiver.setCodecPreferences(fitting)
   const offer = await peer.createOffer()
-  const [answer, { headers }] = await call((api) =>
-    api.cameraTalk.offerTalk({
-      params: { stream_id: streamId },
-      payload: offer.sdp ?? "",
-      responseMode: "decoded-and-response",
-    })
-  )
-  useServers(peer, headers["link"] ?? null)
+  const { answer, link } = await door.offer(offer.sdp ?? "")
+  useServers(peer, link)
   await peer.setLocalDescription(offer)
   await peer.setRemoteDescription({ type: "answer", sdp: answer })
   return peer
 }
 
-/** Holds the camera and talks to it; `onEnd` is told once if it ends without being stopped. */
-export const talkTo = async (streamId: StreamId, onEnd: (words: string) => void): Promise<Talk> => {
-  const params = { stream_id: streamId }
+/** Holds the camera and talks to it; `onEnd` is told once if it ends without being stopped. `remote`: as for {@link doorOf}. */
+export const talkTo = async (
+  streamId: StreamId,
+  remote: ChannelId | null,
+  onEnd: (words: string) => void,
+): Promise<Talk> => {
+  const door = doorOf(streamId, remote)
   const microphone = await openMicrophone()
   let peer: RTCPeerConnection | null = null
   let meter: ReturnType<typeof makeMeter> | null = null
@@ -95,13 +127,13 @@ export const talkTo = async (streamId: StreamId, onEnd: (words: string) => void)
     for (const track of microphone.getTracks()) track.stop()
     meter?.close()
     // Whoever ended it elsewhere has left nothing to end.
-    if (held) await call((api) => api.cameraTalk.closeTalk({ params })).catch(() => undefined)
+    if (held) await door.close().catch(() => undefined)
     peer?.close()
   }
   try {
-    const { body: session } = await call((api) => api.cameraTalk.openTalk({ params }))
+    const session = await door.open()
     held = true
-    peer = await connect(streamId, microphone, session.codec)
+    peer = await connect(door, microphone, session.codec)
     meter = makeMeter(microphone)
   } catch (error) {
     await stop()

@@ -19,6 +19,8 @@ export interface PeerNode extends WholeNode {
   readonly fingerprint: string
   /** Asks as the administrator. */
   readonly ask: (method: string, path: string, body?: unknown) => Promise<Answer>
+  /** Posts an SDP offer as the administrator. */
+  readonly offer: (path: string, sdp: string) => Promise<{ readonly status: number; readonly text: string }>
 }
 
 const asking = (base: string, token: string | null) => async (method: string, path: string, body?: unknown) => {
@@ -43,9 +45,14 @@ export const peerNode = Effect.fnUntraced(function*(settings: Readonly<Record<st
     const credentials = { username: "admin", password: adminPassword }
     const { body } = await asking(node.base, null)("POST", "/auth/api/v1/auth/login", credentials)
     const ask = asking(node.base, body["accessToken"] as string)
+    const offer: PeerNode["offer"] = async (path, sdp) => {
+      const headers = { "content-type": "application/sdp", authorization: `Bearer ${body["accessToken"] as string}` }
+      const answer = await fetch(`${node.base}${path}`, { method: "POST", headers, body: sdp })
+      return { status: answer.status, text: await answer.text() }
+    }
     const list = await ask("GET", "/federation/api/v1/federation/nodes")
     const [self] = list.body["items"] as ReadonlyArray<{ nodeId: string; fingerprint: string }>
-    return { ...node, nodeId: self!.nodeId, fingerprint: self!.fingerprint, ask }
+    return { ...node, nodeId: self!.nodeId, fingerprint: self!.fingerprint, ask, offer }
   })
 })
 

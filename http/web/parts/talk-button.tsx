@@ -5,7 +5,7 @@
  * 1. Letting go always ends it, also while it is still being connected, also when the page goes to the background.
  * 2. React draws when the state changes, never for a level.
  */
-import type { StreamId } from "#schema/common.ts"
+import type { ChannelId, StreamId } from "#schema/common.ts"
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useRef, useState } from "react"
 import { messageOf } from "../api.ts"
 import { type Talk, talkTo } from "../microphone.ts"
@@ -35,7 +35,7 @@ const labels: Readonly<Record<State, string>> = {
 
 const isTalkKey = ({ key }: KeyboardEvent): boolean => key === " " || key === "Enter"
 
-const useTalk = (streamId: StreamId) => {
+const useTalk = (streamId: StreamId, remote: ChannelId | null) => {
   const press = useRef<Press | null>(null)
   const before = useRef<Promise<void>>(Promise.resolve())
   const [state, setState] = useState<State>("idle")
@@ -59,14 +59,14 @@ const useTalk = (streamId: StreamId) => {
     }
     const talk = async () => {
       if (press.current !== mine) return
-      mine.talk = await talkTo(streamId, failed)
+      mine.talk = await talkTo(streamId, remote, failed)
       if (press.current === mine) setState("talking")
       await mine.released
       await mine.talk.stop()
     }
     // Whoever presses again at once waits until the camera was left.
     before.current = before.current.then(talk).catch((error: unknown) => failed(messageOf(error)))
-  }, [release, streamId])
+  }, [release, remote, streamId])
 
   useEffect(() => {
     const hidden = () => document.hidden && release()
@@ -99,9 +99,14 @@ const Meter = ({ level }: { readonly level: () => number }) => {
 }
 
 /** Nothing for those who may not talk. */
-export const TalkButton = ({ cameraName, streamId }: { readonly streamId: StreamId; readonly cameraName: string }) => {
+export const TalkButton = ({ cameraName, remote = null, streamId }: {
+  readonly streamId: StreamId
+  /** The channel as it is known here, where it is another node's. */
+  readonly remote?: ChannelId | null
+  readonly cameraName: string
+}) => {
   const { may } = useSession()
-  const { hold, level, problem, release, state } = useTalk(streamId)
+  const { hold, level, problem, release, state } = useTalk(streamId, remote)
   if (!may("camera:talk")) return null
   const press = (event: PointerEvent<HTMLButtonElement>) => {
     if (event.button !== 0) return

@@ -103,9 +103,10 @@ export const WallLarge = (props: WallLargeProps) => {
               onClick={onSound}
             />
           )}
-          {talksTo !== undefined && picture.node === null && (
+          {talksTo !== undefined && (
             <TalkButton
               streamId={talksTo}
+              remote={picture.node === null ? null : picture.id}
               cameraName={picture.name}
             />
           )}
