@@ -76,7 +76,8 @@ export const findPostmaster = (layout: Layout): Effect.Effect<PidFile | null, Po
  */
 const tuning: Readonly<Record<string, string>> = {
   shared_buffers: "32MB",
-  max_connections: "30",
+  // Three nodes of one machine, and what a former process of each left open.
+  max_connections: "60",
   work_mem: "4MB",
   maintenance_work_mem: "32MB",
   autovacuum_max_workers: "2",

@@ -23,6 +23,8 @@ export interface FailoverProofOptions {
   readonly cameras: number
   /** `federation`: each node has a database of its own, and they are paired; `cluster`: both have one. */
   readonly form: "federation" | "cluster"
+  /** In a cluster: another member that guards the home node too, in the second turn. */
+  readonly second?: boolean
   /** One after the other, on the same nodes. Of warm, the time without footage is measured; of shadow, no frame may be missing. */
   readonly kinds: ReadonlyArray<"warm" | "shadow">
   /** What happens besides, in the first run of the last class; figures of that run are not those of a takeover alone. */
@@ -32,6 +34,8 @@ export interface FailoverProofOptions {
 export interface RunNodes {
   readonly home: NodeProcess
   readonly guard: NodeProcess
+  /** Who stands behind the guardian, and may have had the turn where that one stood still. */
+  readonly second?: NodeProcess | null
   readonly protection: string
   readonly kind: string
 }
@@ -182,17 +186,21 @@ export const untilState = (guard: Asked, id: string, ...states: ReadonlyArray<st
 const framesOf = (node: NodeProcess, { recordingId }: Recorded): ReadonlyArray<StoredFrame> =>
   framesIn(path.join(node.data, "footage"), recordingId)
 
+const guardsOf = ({ guard, second }: Pick<RunNodes, "guard" | "second">): ReadonlyArray<NodeProcess> =>
+  second === null || second === undefined ? [guard] : [guard, second]
+/** On the disks of whoever guards. */
+const guardedFrames = (nodes: Pick<RunNodes, "guard" | "second">, one: Recorded): ReadonlyArray<StoredFrame> =>
+  guardsOf(nodes).flatMap((node) => framesOf(node, one))
+
 /** Frames that neither disk has, from `first` to the newest; and those that the guardian has twice. */
-const completeness = (
-  nodes: { readonly home: NodeProcess; readonly guard: NodeProcess },
-  one: Recorded,
-  first: number,
-) => {
-  const there = framesOf(nodes.guard, one).map(({ frame }) => frame)
+const completeness = (nodes: Pick<RunNodes, "home" | "guard" | "second">, one: Recorded, first: number) => {
+  const disks = guardsOf(nodes).map((node) => framesOf(node, one).map(({ frame }) => frame))
+  const there = disks.flat()
+  const twice = disks.reduce((sum, disk) => sum + disk.length - new Set(disk).size, 0)
   const here = framesOf(nodes.home, one).map(({ frame }) => frame)
   const all = new Set([...there, ...here].filter((frame) => frame >= first))
   const missing = Array.from({ length: Math.max(...all) - first }, (_, n) => first + n).filter((n) => !all.has(n))
-  return { frames: all.size, missing, twice: there.length - new Set(there).size }
+  return { frames: all.size, missing, twice }
 }
 
 /** Every ring is full: half a minute after the cameras were connected to. */
@@ -234,7 +242,7 @@ const oneRun = async (
   )
   const reroute = taken.find(({ id }) => !before.has(id))!
   const firstMs = recorded.map((one) =>
-    Math.min(...framesOf(guard, one).map(({ wallMs }) => wallMs).filter((wallMs) => wallMs > killedMs))
+    Math.min(...guardedFrames(nodes, one).map(({ wallMs }) => wallMs).filter((wallMs) => wallMs > killedMs))
   )
   const seen = Math.max(...firstMs) - killedMs
   report.say(
@@ -260,7 +268,7 @@ const oneRun = async (
     report.check(twice === 0, `${twice} frames are twice on the guardian's disk`)
   }
   for (const one of recorded) {
-    const here = framesOf(guard, one)
+    const here = guardedFrames(nodes, one)
     const lastHere = Math.max(...here.map(({ frame }) => frame))
     const afterwards = framesOf(home, one).map(({ frame }) => frame)
     report.check(afterwards.some((frame) => frame > lastHere), "the home node does not record after the failback")
@@ -286,10 +294,19 @@ const judgeRefusal = async (report: Report, guard: NodeProcess, id: string, came
   await cameras.command(0, "sessions")
 }
 
+/** Guards it too, in the second turn, and is ready. */
+const standBehind = async (second: NodeProcess, homeId: string, kind: string, streams: number): Promise<void> => {
+  const asked = { nodeId: homeId, automatic: true, class: kind, rank: 1 }
+  const { id } = (await second.call("POST", `${failover}/protections`, asked)) as ProtectionTold
+  if (kind === "shadow") await untilShadowed(second, id, streams)
+  else await untilState(second, id, "protected", "capacityShort")
+}
+
 /** `runs` times with a protection of one class, which ends afterwards. */
 const ofKind = async (
   report: Report,
-  { cameras, guard, home, homeId }: {
+  { cameras, guard, home, homeId, second }: {
+    readonly second: NodeProcess | null
     readonly cameras: Cameras
     readonly home: NodeProcess
     readonly guard: NodeProcess
@@ -315,10 +332,13 @@ const ofKind = async (
     ({ need, snapshot }) => need.cameras === recorded.length && !snapshot.stale,
   )
   if (kind === "shadow") await judgeRefusal(report, guard, id, cameras)
+  if (second !== null) await standBehind(second, homeId, kind, recorded.length)
   const from = recorded.map((one, n) => ({ ...one, first: Math.max(...counts[n]!) }))
   const gaps: Array<{ readonly told: number; readonly seen: number }> = []
   for (let run = 1; run <= runs; run++) {
-    gaps.push(await oneRun(report, { home, guard, protection: id, kind }, from, run, run === 1 ? besides : undefined))
+    gaps.push(
+      await oneRun(report, { home, guard, second, protection: id, kind }, from, run, run === 1 ? besides : undefined),
+    )
   }
   const told = gaps.map((gap) => gap.told)
   const seen = gaps.map((gap) => gap.seen)
@@ -342,16 +362,21 @@ const ofKind = async (
 /** `runs` times: the home node is killed, its guardian records, it comes back. */
 export const proveFailover = async (
   report: Report,
-  { besides, cameras: count, form, kinds, runs }: FailoverProofOptions,
+  { besides, cameras: count, form, kinds, runs, second: isSecond = false }: FailoverProofOptions,
 ): Promise<void> => {
   const folder = mkdtempSync(path.join(tmpdir(), "nightjar-failover-"))
   const cameras = await startCameras(count)
   const cluster = form === "cluster" ? await clusterOf(folder) : null
   const home = await makeNode(path.join(folder, "home"), { NIGHTJAR_NODE_NAME: "home", ...cluster?.settings })
   const guard = await makeNode(path.join(folder, "guard"), { NIGHTJAR_NODE_NAME: "guard", ...cluster?.settings })
+  const second = isSecond ?
+    await makeNode(path.join(folder, "second"), { NIGHTJAR_NODE_NAME: "second", ...cluster?.settings }) :
+    null
   try {
-    for (const node of [home, guard]) await begin(node)
+    for (const node of [home, guard, ...second === null ? [] : [second]]) await begin(node)
     const { homeId } = await (cluster === null ? pair : acquainted)(home, guard)
+    // Whom a member guards by itself has been looked at before a camera of it may refuse that.
+    if (cluster !== null) await home.call("PUT", `${failover}/settings`, { guardMembers: false })
     // Only failback is made shorter, and the disk that is kept free smaller: neither is a figure of a takeover.
     await guard.call("PUT", `${failover}/settings`, { stableMs: 2_000, overlapMs: 3_000, expectedOutageHours: 1 })
     const recorded: Array<Recorded> = []
@@ -361,10 +386,14 @@ export const proveFailover = async (
     }
     for (const kind of kinds) {
       const last = kind === kinds.at(-1) && besides !== undefined
-      await ofKind(report, { cameras, home, guard, homeId }, recorded, { kind, runs, ...(last ? { besides } : {}) })
+      await ofKind(report, { cameras, home, guard, homeId, second }, recorded, {
+        kind,
+        runs,
+        ...(last ? { besides } : {}),
+      })
     }
   } finally {
-    await Promise.allSettled([home.stop(), guard.stop()])
+    await Promise.allSettled([home.stop(), guard.stop(), second?.stop()])
     await Promise.allSettled([cameras.stop(), cluster?.end()])
     rmSync(folder, { recursive: true, force: true })
   }

@@ -154,6 +154,8 @@ const arrange = async ({ folder, home, serving, url }: Stage, { gib }: RecordBac
   await home.start()
   await serving.start()
   const whose = await record(home)
+  // What is killed comes back by itself here, and nobody stands in for it meanwhile.
+  await home.call("PUT", "/federation/api/v1/federation/failover/settings", { guardMembers: false })
   await Promise.all([home.stop(), serving.stop()])
   const [homeId, servingId] = [idOf(home), idOf(serving)]
   const seconds = Math.max(fileSeconds, Math.round(gib * 1024))
