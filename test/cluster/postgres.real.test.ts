@@ -210,7 +210,7 @@ it.live("stops a left-behind server that was started otherwise, and starts its o
     const folder = yield* temporaryFolder
     const pid = yield* crashNode(folder)
     const options = join(folder, "postgres/data/postmaster.opts")
-    writeFileSync(options, readFileSync(options, "utf8").replace("max_connections=30", "max_connections=29"))
+    writeFileSync(options, readFileSync(options, "utf8").replace("max_connections=60", "max_connections=59"))
     const { server } = yield* startServer(folder)
     const state = yield* running(server)
     expect(state.adopted).toBe(false)
