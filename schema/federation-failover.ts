@@ -369,6 +369,16 @@ export class GuardianNotGranted extends Schema.TaggedError<GuardianNotGranted>()
   }
 }
 
+/** Two would decide who controls: the cluster's database, and the voters of this node. */
+export class GuardedByCluster
+  extends Schema.TaggedError<GuardedByCluster>()("GuardedByCluster", {}, { httpApiStatus: 409 })
+{
+  override get message(): string {
+    return "This node is one of a cluster, whose members stand in for each other; a guardian with a database of its own is for a node " +
+      "that stands alone"
+  }
+}
+
 /** Another node holds what is asked for. */
 export class ControlElsewhere extends Schema.TaggedError<ControlElsewhere>()("ControlElsewhere", {
   nodeId: Schema.String,

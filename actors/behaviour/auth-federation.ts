@@ -122,7 +122,12 @@ const make = Effect.gen(function*() {
     const mine = (yield* members.list).filter(({ admitted, nodeId }) => admitted && !strange.has(nodeId)).flatMap(
       memberOf,
     )
-    const all: ReadonlyArray<KnownPeer> = [...mine, ...paired]
+    // A guardian with a database of its own would not see who controls among members: what was granted counts while there are none.
+    const alone = mine.length === 0
+    const all: ReadonlyArray<KnownPeer> = [
+      ...mine,
+      ...paired.map((peer) => ({ ...peer, guardianGranted: peer.guardianGranted && alone })),
+    ]
     held = new Map(all.map((peer) => [peer.nodeId, grantsOf(peer, granted)]))
     yield* tokens.trust(all.map((peer) => ({ ...peer, grants: held.get(peer.nodeId)! })))
     if (textOf(yield* SubscriptionRef.get(known)) !== textOf(all)) yield* SubscriptionRef.set(known, all)

@@ -4,6 +4,7 @@
  *
  * Invariants
  * 1. The configuration with passwords goes to a granted guardian alone, encrypted to its key.
+ * 2. A node with a database of its own guards no member of a cluster: there the database decides who controls, which it cannot see.
  */
 import { CameraBundles } from "#actors/protocol/camera-bundle.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
@@ -14,7 +15,7 @@ import { NodeIdentity } from "#cluster/identity.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import type { NodeId } from "#schema/common.ts"
 import type { FailoverBundle } from "#schema/federation-bundle.ts"
-import { type BundleAnswer, type Guardian, GuardianNotGranted } from "#schema/federation-failover.ts"
+import { type BundleAnswer, GuardedByCluster, type Guardian, GuardianNotGranted } from "#schema/federation-failover.ts"
 import { NodeNotFound } from "#schema/federation.ts"
 import { Clock, Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -109,6 +110,9 @@ export const makeHome = (name: string) =>
       bundle,
       guardians,
       grant: Effect.fn("Failovers.grant")(function*(guardian: NodeId, granted: boolean) {
+        const { relation } = yield* peers.get(guardian)
+        const inCluster = (yield* peers.list()).some((peer) => peer.relation === "member")
+        if (granted && relation === "peer" && inCluster) return yield* new GuardedByCluster()
         yield* peers.grantGuardian(guardian, granted)
         yield* store.noteGuardian(nodeId, guardian, yield* Clock.currentTimeMillis)
         return yield* guardianOf(guardian)

@@ -16,6 +16,7 @@ import type {
   EpochRefused,
   FailoverSettingsUpdate,
   FailoverStatus,
+  GuardedByCluster,
   Guardian,
   GuardianNotGranted,
   ProtectionCreate,
@@ -72,7 +73,7 @@ export class Failovers extends Context.Service<Failovers, {
 
   /** Who guards this node, or asked to. */
   readonly guardians: () => Answer<ReadonlyArray<Guardian>>
-  readonly grant: (nodeId: NodeId, granted: boolean) => Answer<Guardian, NodeNotFound>
+  readonly grant: (nodeId: NodeId, granted: boolean) => Answer<Guardian, NodeNotFound | GuardedByCluster>
 
   /** Of this node, as it is told to another. */
   readonly heartbeat: (asker: NodeId) => Answer<Heartbeat>

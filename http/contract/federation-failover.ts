@@ -13,6 +13,7 @@ import {
   EpochRefused,
   FailoverSettingsUpdate,
   FailoverStatus,
+  GuardedByCluster,
   Guardian,
   GuardianNotGranted,
   ProtectionCreate,
@@ -203,11 +204,12 @@ const rest = [
     params: { nodeId: NodeId },
     payload: Schema.Struct({ granted: Schema.Boolean }),
     success: Guardian,
-    error: problems(NodeNotFound),
+    error: problems(NodeNotFound, GuardedByCluster),
   }).annotateMerge(writes).annotateMerge(extension).annotateMerge(
     doc(
       "Allow a guardian, or no longer",
-      "Only then do the passwords of cameras leave this node, encrypted to that one.",
+      "Only then do the passwords of cameras leave this node, encrypted to that one. 409 `guarded_by_cluster` where this node is one of a " +
+        "cluster, whose members stand in for each other.",
     ),
   ),
 ] as const
