@@ -176,7 +176,11 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Replays),
   unaskedService(Peers),
   aloneInCluster,
-  Layer.mock(Federated, { ofReplay: () => Effect.succeed(null) }),
+  Layer.mock(Federated, {
+    ofReplay: () => Effect.succeed(null),
+    unmoved: (_id, _grant, text) => Effect.succeed(text),
+    departed: () => Effect.succeed(null),
+  }),
   unaskedService(FederatedChannels),
   unaskedService(Permissions),
   unaskedService(ResourceGroups),
