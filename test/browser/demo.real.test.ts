@@ -281,7 +281,7 @@ it.skipIf(withoutChromium !== "")(
       await page.goto(`${guardAddress}/#/live`)
       const tile = page.getByRole("article", { name: "C camera 1 · Node C" })
       await tile.locator(".live-view[data-phase=playing]").waitFor()
-      assert.include(["hls", "stills"], await tile.locator(".live-view").getAttribute("data-way"))
+      assert.include(["webrtc", "hls", "stills"], await tile.locator(".live-view").getAttribute("data-way"))
 
       await page.goto(`${guardAddress}/#/reroutes`)
       const panel = page.getByRole("region", { name: "Demo" })
