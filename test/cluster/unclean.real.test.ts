@@ -1,4 +1,4 @@
-/** The short form of `npm run prove:unclean`: guardians that die while they serve and while they give back, with a clock an hour off. */
+/** The short form of `npm run prove:unclean`: a guardian that dies while it serves, with a clock an hour off. */
 import { expect, it } from "@effect/vitest"
 import { noNamespaces } from "../harness/namespaces.ts"
 import { makeReport } from "../harness/report.ts"
