@@ -25,6 +25,7 @@ import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from 
 import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import { decide, type ResourceRef, unnarrowed, type UserPrincipal } from "#schema/permission.ts"
 import { InvalidInput } from "#schema/problem.ts"
+import type { RecordingNotFound } from "#schema/record-config.ts"
 import {
   FootageNotFound,
   makingPeer,
@@ -33,7 +34,7 @@ import {
   ReplaySessionNotFound,
   type ReplayUriRequest,
 } from "#schema/replay.ts"
-import { Clock, Effect, Result } from "effect"
+import { Clock, Data, Effect, Result, Schedule } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { makeHolders, type PlaylistName } from "./bff-holders.ts"
 import { makeMoved, type Moving } from "./bff-moved.ts"
@@ -51,6 +52,11 @@ const lookEveryMs = 5_000
 const growingTargetSeconds = 12
 
 export const basePath = "/federation/api/v1/federation-replay/hls"
+
+/** Who said that it has some footage has it no more. */
+class Moved extends Data.TaggedError("Moved")<{ readonly error: FootageNotFound | RecordingNotFound }> {}
+/** The home node has it by then: it goes where it was only after its receipt. */
+const movedPause = "500 millis"
 
 /** What one node shows of a session. */
 export interface Part {
@@ -221,7 +227,7 @@ export const makeReplay = Effect.gen(function*() {
     holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `${basePath}/${holder}/${session.id}/${at}-`
 
   /** A new session over what is planned; which nodes it is made of is told beside it. */
-  const begin = Effect.fnUntraced(
+  const attempt = Effect.fnUntraced(
     function*(request: ReplayUriRequest, who: UserPrincipal, paired: Session["paired"], expiresAt: EpochMs) {
       const nowMs = yield* Clock.currentTimeMillis
       const { end, recordingToken: token, start } = request
@@ -243,14 +249,24 @@ export const makeReplay = Effect.gen(function*() {
         place: yield* resources.containing({ kind: "recordingToken", id: token }),
         expiresAt,
         createdAt: nowMs,
-        parts: yield* openParts(stretches, request, who),
-        seenTo: Math.max(start, ...spans.map((span) => span.end)),
+        parts: yield* Effect.mapError(openParts(stretches, request, who), (error) =>
+          error._tag === "FootageNotFound" || error._tag === "RecordingNotFound" ? new Moved({ error }) : error),
+        seenTo: Math.max(
+          start,
+          ...spans.map((span) => span.end),
+        ),
         lookedAt: nowMs,
       }
       shelf.put(session)
       return { session, partial, sources }
     },
   )
+  /** What has moved between the plan and its opening is looked for again. */
+  const begin = (...asked: Parameters<typeof attempt>) =>
+    attempt(...asked).pipe(
+      Effect.retry({ times: 2, schedule: Schedule.spaced(movedPause), while: ({ _tag }) => _tag === "Moved" }),
+      Effect.catchTag("Moved", ({ error }) => Effect.fail(error)),
+    )
 
   const open = Effect.fn("Federated.open")(function*(request: ReplayUriRequest, who: UserPrincipal) {
     const nowMs = yield* Clock.currentTimeMillis
