@@ -202,7 +202,7 @@ const until = (holds: () => boolean) =>
     while (!holds()) yield* Effect.sleep(20)
   }).pipe(Effect.timeout("60 seconds"))
 
-/** A server on this port (0: any), while `use` runs; null where the port is taken. */
+/** A server on this port (0: a free one), while `use` runs; null where the port is taken. */
 const held = async <A>(host: string, port: number, use: (port: number) => Promise<A>): Promise<A | null> => {
   const server = createServer().listen(port, host)
   try {

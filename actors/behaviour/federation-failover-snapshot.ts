@@ -39,7 +39,7 @@ const mostTrials = 256
 
 class NothingLeft extends Schema.TaggedError<NothingLeft>()("NothingLeft", { homeNodeId: NodeId }) {
   override get message(): string {
-    return "The home node knows none of its cameras any more: its configuration was lost, and what is here of it is kept"
+    return "The home node does not know its cameras: its configuration was lost, and what is here of it is kept"
   }
 }
 

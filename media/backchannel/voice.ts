@@ -143,7 +143,7 @@ export class Voice {
     if (head === null || nowMs < head.dueMs) return null
     // What was not taken in time (a process that stood still) is made up for, but not more than may wait.
     if (nowMs - head.dueMs > maxAheadSamples / samplesPerMs) head.dueMs = nowMs
-    while (after(this.tail, head.timestamp) > maxDepthSamples + frameSamples + this.late(nowMs)) this.skip(head)
+    while (after(this.tail, head.timestamp) > maxDepthSamples + frameSamples + this.late(nowMs)) this.leave(head)
     const packet = Buffer.alloc(12 + frameSamples, silence[this.options.codec])
     let found = 0
     for (let i = 0; i < frameSamples; i++) {
@@ -170,7 +170,7 @@ export class Voice {
     return Math.min(maxLateSamples, Math.max(0, lateMs * samplesPerMs))
   }
 
-  private skip(head: { timestamp: number }): void {
+  private leave(head: { timestamp: number }): void {
     for (let i = 0; i < frameSamples; i++) this.present[(head.timestamp + i) % ringSamples] = 0
     head.timestamp = (head.timestamp + frameSamples) >>> 0
     this.dropped++
