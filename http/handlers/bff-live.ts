@@ -4,7 +4,6 @@
  * Invariant
  * 1. What another node watches ends when its grants do not reach the channel any more.
  */
-import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { FederatedLives } from "#actors/protocol/bff-live.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { LiveHls } from "#media/live-hls.ts"
@@ -12,7 +11,7 @@ import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveSessionId } from "#schema/camera-live.ts"
 import { ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
 import type { PeerRefused } from "#schema/federation.ts"
-import { decide, type PeerPrincipal, type ResourceRef } from "#schema/permission.ts"
+import type { ResourceRef } from "#schema/permission.ts"
 import { TooManyRequests } from "#schema/problem.ts"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -21,7 +20,7 @@ import { currentPeer, currentUser } from "../contract/access.ts"
 import { BffLiveGroup } from "../contract/bff-live.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { auditResource } from "./http-audit.ts"
-import { makeGuard } from "./http-resources.ts"
+import { makeGuard, makePeerReach } from "./http-resources.ts"
 import { sendPlaylist } from "./replay-media.ts"
 
 const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
@@ -36,19 +35,8 @@ export const BffLiveHandlers = HttpApiBuilder.group(
   nightjar.add(BffLiveGroup),
   "bffLive",
   Effect.fnUntraced(function*(handlers) {
-    const [cameras, lives, live, peers] = yield* Effect.all([Cameras, FederatedLives, LiveHls, PeerTokens])
-    const guard = yield* makeGuard
-
-    const holds = ({ nodeId }: PeerPrincipal, place: ReadonlyArray<ResourceRef>) =>
-      peers.grantsOf(nodeId).pipe(
-        Effect.map((grants) =>
-          grants !== null &&
-          decide({ kind: "peer", nodeId, name: "", relation: "peer", onBehalfOf: null, grants }, "camera:live", place)
-            .allowed
-        ),
-        // While that cannot be known, it goes on.
-        Effect.catchTag("DependencyUnavailable", () => Effect.succeed(true)),
-      )
+    const [cameras, lives, live] = yield* Effect.all([Cameras, FederatedLives, LiveHls])
+    const [guard, reaches] = [yield* makeGuard, yield* makePeerReach]
 
     return handlers
       .handle("federatedLive", ({ params: { channelId }, payload: { role } }) =>
@@ -68,7 +56,10 @@ export const BffLiveHandlers = HttpApiBuilder.group(
             { kind: "channel", id },
             { kind: "camera", id: stream.cameraId },
           ]
-          const holder = { id: `peer:${peer.nodeId}:${peer.onBehalfOf ?? ""}`, holds: holds(peer, place) }
+          const holder = {
+            id: `peer:${peer.nodeId}:${peer.onBehalfOf ?? ""}`,
+            holds: reaches(peer.nodeId, "camera:live", place),
+          }
           const other = enabled.find((one) => one.role !== stream.role)?.id ?? null
           const session = yield* live.open(stream.id, holder, other).pipe(Effect.catchTags({
             LiveBusy: ({ message }) => Effect.fail(new TooManyRequests({ message, retryAfterSeconds: 5 })),

@@ -5,7 +5,6 @@
  * 1. A talker of another node is known here by his name there and by that node; he holds the camera like any other, one at a time.
  * 2. His session ends when the grants of that node do not reach the camera any more, and {@link leaseMs} after that node last said that he may.
  */
-import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { FederatedLives } from "#actors/protocol/bff-live.ts"
 import { TalkBack } from "#actors/protocol/camera-talk.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
@@ -13,7 +12,7 @@ import { WebRtc } from "#media/webrtc.ts"
 import { TalkBackNotOpen } from "#schema/camera-talk.ts"
 import { type CameraStream, ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
 import { type ChannelId, type StreamId, UserId } from "#schema/common.ts"
-import { decide, type PeerPrincipal, type UserPrincipal } from "#schema/permission.ts"
+import type { PeerPrincipal, UserPrincipal } from "#schema/permission.ts"
 import { Clock, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -24,7 +23,7 @@ import { CurrentRequest } from "../contract/errors.ts"
 import { toldAs } from "./bff-passed.ts"
 import { auditResource } from "./http-audit.ts"
 import { iceLinks } from "./http-ice.ts"
-import { makeGuard } from "./http-resources.ts"
+import { makeGuard, makePeerReach } from "./http-resources.ts"
 
 const leaseMs = 15_000
 
@@ -50,27 +49,12 @@ export const BffTalkHandlers = HttpApiBuilder.group(
   nightjar.add(BffTalkGroup),
   "bffTalk",
   Effect.fnUntraced(function*(handlers) {
-    const [cameras, lives, peers, talk] = yield* Effect.all([Cameras, FederatedLives, PeerTokens, TalkBack])
-    const [guard, webRtc] = [yield* makeGuard, yield* WebRtc]
+    const [cameras, lives, talk] = yield* Effect.all([Cameras, FederatedLives, TalkBack])
+    const [guard, reaches, webRtc] = [yield* makeGuard, yield* makePeerReach, yield* WebRtc]
     const leases = new Map<StreamId, Lease>()
 
-    const mayGoOn = ({ peer: { nodeId, relation }, stream }: Lease) =>
-      peers.grantsOf(nodeId).pipe(
-        Effect.map((grants) => {
-          const peer: PeerPrincipal = {
-            kind: "peer",
-            nodeId,
-            name: "",
-            relation,
-            onBehalfOf: null,
-            grants: grants ?? [],
-          }
-          const place = [{ kind: "channel", id: stream.channelId }, { kind: "camera", id: stream.cameraId }] as const
-          return grants !== null && decide(peer, "camera:talk", place).allowed
-        }),
-        // While that cannot be known, it goes on.
-        Effect.catchTag("DependencyUnavailable", () => Effect.succeed(true)),
-      )
+    const mayGoOn = ({ peer, stream: { cameraId, channelId } }: Lease) =>
+      reaches(peer.nodeId, "camera:talk", [{ kind: "channel", id: channelId }, { kind: "camera", id: cameraId }])
     const holds = (lease: Lease) =>
       Effect.gen(function*() {
         return (yield* Clock.currentTimeMillis) < lease.untilMs && (yield* mayGoOn(lease))

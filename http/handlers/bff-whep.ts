@@ -6,7 +6,6 @@
  *    that node last said that the viewer may.
  * 2. A session is renewed and ended by the node that asked for it alone.
  */
-import { PeerTokens } from "#actors/protocol/auth-federation.ts"
 import { FederatedLives } from "#actors/protocol/bff-live.ts"
 import { Cameras } from "#actors/protocol/camera.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
@@ -14,7 +13,7 @@ import { WebRtc } from "#media/webrtc.ts"
 import { WebRtcSessionNotFound } from "#schema/camera-webrtc.ts"
 import { StreamNotFound } from "#schema/camera.ts"
 import type { NodeId, StreamId } from "#schema/common.ts"
-import { decide, type ResourceRef } from "#schema/permission.ts"
+import type { ResourceRef } from "#schema/permission.ts"
 import { Clock, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -25,7 +24,7 @@ import { toldAs } from "./bff-passed.ts"
 import { makeWatch } from "./camera-whep.ts"
 import { auditResource } from "./http-audit.ts"
 import { iceLinks } from "./http-ice.ts"
-import { makeGuard } from "./http-resources.ts"
+import { makeGuard, makePeerReach } from "./http-resources.ts"
 
 /** Some renewals may be lost. */
 const leaseMs = 15_000
@@ -42,24 +41,14 @@ export const BffWhepHandlers = HttpApiBuilder.group(
   nightjar.add(BffWhepGroup),
   "bffWhep",
   Effect.fnUntraced(function*(handlers) {
-    const [cameras, lives, peers] = yield* Effect.all([Cameras, FederatedLives, PeerTokens])
+    const [cameras, lives, reaches] = [yield* Cameras, yield* FederatedLives, yield* makePeerReach]
     const [viewers, webRtc] = yield* Effect.all([WebRtcViewers, WebRtc])
     const [guard, watch] = [yield* makeGuard, yield* makeWatch]
     const leases = new Map<string, Lease>()
 
-    const granted = (nodeId: NodeId, place: ReadonlyArray<ResourceRef>) =>
-      peers.grantsOf(nodeId).pipe(
-        Effect.map((grants) =>
-          grants !== null &&
-          decide({ kind: "peer", nodeId, name: "", relation: "peer", onBehalfOf: null, grants }, "camera:live", place)
-            .allowed
-        ),
-        // While that cannot be known, it goes on.
-        Effect.catchTag("DependencyUnavailable", () => Effect.succeed(true)),
-      )
     const holds = (lease: Lease, place: ReadonlyArray<ResourceRef>) =>
       Effect.gen(function*() {
-        return (yield* Clock.currentTimeMillis) < lease.untilMs && (yield* granted(lease.nodeId, place))
+        return (yield* Clock.currentTimeMillis) < lease.untilMs && (yield* reaches(lease.nodeId, "camera:live", place))
       })
     const leaseOf = Effect.fnUntraced(function*(streamId: StreamId, sessionId: string) {
       const { nodeId } = yield* currentPeer

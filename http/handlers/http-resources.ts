@@ -12,6 +12,7 @@ import { AccessTokens } from "#actors/protocol/auth.ts"
 import { type Named, Resources } from "#actors/protocol/permission.ts"
 import type { ReplayGrant } from "#actors/protocol/replay.ts"
 import { CameraNotFound, ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
+import type { NodeId } from "#schema/common.ts"
 import {
   anonymous,
   decide,
@@ -125,3 +126,20 @@ export const makeSessionGuard = Effect.gen(function*() {
     if (!allowed) return yield* new ReplaySessionEnded({ state: "revoked" })
   })
 })
+
+/**
+ * What another node began here goes on as long as what was given to that node reaches: whether it does now. While that cannot be known, it
+ * goes on.
+ */
+export const makePeerReach = Effect.map(
+  PeerTokens,
+  (peers) => (nodeId: NodeId, permission: ScopedPermission, place: ReadonlyArray<ResourceRef>) =>
+    peers.grantsOf(nodeId).pipe(
+      Effect.map((grants) =>
+        grants !== null &&
+        decide({ kind: "peer", nodeId, name: "", relation: "peer", onBehalfOf: null, grants }, permission, place)
+          .allowed
+      ),
+      Effect.catchTag("DependencyUnavailable", () => Effect.succeed(true)),
+    ),
+)

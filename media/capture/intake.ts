@@ -78,7 +78,7 @@ const makePace = () => {
       if (newest === null || advance > 0) newest = ticks
     },
     usualMs: () => usual / 90,
-    skip: (ticks: number) => {
+    pass: (ticks: number) => {
       newest = ticks
     },
   }
@@ -146,7 +146,7 @@ export const makeIntake = (options: IntakeOptions): Intake => {
       pace.restart()
     } else if (lost > 0 && pace.ahead(unit.ticks) > missedFrames) {
       interrupt({ cause: "packet_loss", detail: `${lost} packets lost` })
-      pace.skip(unit.ticks)
+      pace.pass(unit.ticks)
     }
     lost = 0
   }

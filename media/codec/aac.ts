@@ -65,7 +65,7 @@ export const parseAacConfig = (config: Uint8Array): AacConfig => {
     reader.fail(`object type ${core} is not general audio`)
   }
   const short = reader.bit()
-  if (reader.bit() === 1) reader.skip(14)
+  if (reader.bit() === 1) reader.pass(14)
   reader.bit()
   if (outputRate === coreRate && core === signalled) outputRate = trailingRate(reader) ?? coreRate
   const coreSamples = core === 23 ? (short === 1 ? 480 : 512) : short === 1 ? 960 : 1024

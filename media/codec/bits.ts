@@ -78,7 +78,7 @@ export class BitReader {
     return value
   }
 
-  skip(count: number): void {
+  pass(count: number): void {
     if (this.left < count) this.fail("ends too early")
     this.position += count
   }

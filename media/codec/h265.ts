@@ -40,8 +40,8 @@ const parseProfile = (reader: BitReader, maxSubLayers: number): ProfileTierLevel
   const level = reader.bits(8)
   const present: Array<readonly [number, number]> = []
   for (let i = 1; i < maxSubLayers; i++) present.push([reader.bit(), reader.bit()])
-  if (maxSubLayers > 1) reader.skip(2 * (9 - maxSubLayers))
-  for (const [hasProfile, hasLevel] of present) reader.skip(hasProfile * profileBits + hasLevel * levelBits)
+  if (maxSubLayers > 1) reader.pass(2 * (9 - maxSubLayers))
+  for (const [hasProfile, hasLevel] of present) reader.pass(hasProfile * profileBits + hasLevel * levelBits)
   const tail = constraints.map((byte) => `.${byte.toString(16)}`).join("")
   return { codecs: `hvc1.${space}${profile}.${compatibility.toString(16)}.${tier}${level}${tail}` }
 }

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. Every text that goes into a request is escaped; characters that XML 1.0 cannot hold are left out.
- * 2. `readReply` is total: any text gives a body, a fault or `Malformed`, within {@link maxDepth} levels and a time that grows with
+ * 2. `readReply` is total, whatever the text: it gives a body, a fault or `Malformed`, within {@link maxDepth} levels and a time that grows with
  *    the length alone. A document type is refused, so no entity can grow.
  * 3. Namespaces are not looked at: devices get them wrong, and local names tell elements of one reply apart.
  */

@@ -2,7 +2,7 @@
  * Boxes of untrusted bytes (ISO/IEC 14496-12, 4.2).
  *
  * Invariants
- * 1. Total: any bytes give a list of boxes that lie wholly inside of them, in order, without overlap; the list ends at the
+ * 1. Total: all bytes give a list of boxes that lie wholly inside of them, in order, without overlap; the list ends at the
  *    first box that does not fit.
  * 2. Bounded: each box takes at least 8 bytes, and a list holds at most {@link maxBoxes}.
  */

@@ -15,7 +15,7 @@
  * Invariants
  * 1. A head whose checksum holds was written whole; a fragment whose sample also holds has lost no page of its payload. (A
  *    checksum over all of the payload would cost as much as writing it; what a power cut takes, it takes by pages.)
- * 2. Total: any bytes give a line or null.
+ * 2. Total: all bytes give a line or null.
  */
 import { crc32 } from "node:zlib"
 import { getU16, getU32, getU64, putU64 } from "./bytes.ts"

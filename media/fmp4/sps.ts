@@ -30,7 +30,7 @@ interface HevcFields {
 
 const chromaFormat = (read: BitReader): number => {
   const format = read.ue(3)
-  if (format === 3) read.skip(1) // separate_colour_plane_flag
+  if (format === 3) read.pass(1) // separate_colour_plane_flag
   return format
 }
 
@@ -50,14 +50,14 @@ const skipSubLayers = (read: BitReader, subLayersMinus1: number): void => {
   if (subLayersMinus1 === 0) return
   const present: Array<readonly [number, number]> = []
   for (let i = 0; i < subLayersMinus1; i++) present.push([read.bit(), read.bit()])
-  read.skip(2 * (8 - subLayersMinus1))
-  for (const [profile, level] of present) read.skip(88 * profile + 8 * level)
+  read.pass(2 * (8 - subLayersMinus1))
+  for (const [profile, level] of present) read.pass(88 * profile + 8 * level)
 }
 
 /** `sps`: a NAL unit with its two-byte header. */
 export const hevcFields = (sps: Uint8Array): HevcFields => {
   const read = new BitReader("H.265 SPS", unescape(sps), 16)
-  read.skip(4) // sps_video_parameter_set_id
+  read.pass(4) // sps_video_parameter_set_id
   const subLayersMinus1 = read.bits(3)
   const temporalIdNested = read.bit() === 1
   const profileTierLevel = Uint8Array.from({ length: 12 }, () => read.bits(8))

@@ -28,7 +28,7 @@ import { plainAddress } from "./transport.ts"
 
 export interface RtspServerOptions {
   readonly host: string
-  /** 0: any. */
+  /** 0 takes one that is free. */
   readonly port: number
   /** Opens every stream, by Basic or Digest; null: there is none. */
   readonly account: RtspAccount | null
