@@ -47,6 +47,21 @@ const doors = (items: ReadonlyArray<LiveItem> | null) =>
 const without = (error: StillError) => Layer.succeed(Stills, { newest: () => Effect.fail(error) })
 const noDecoder = without(new StillUnsupported({ reason: "no such package" }))
 
+/** A decoder that has started, which takes long on a busy machine, and knows the picture. */
+const decoding = (items: ReadonlyArray<LiveItem>) =>
+  Effect.gen(function*() {
+    const supervisor = Layer.mock(RecorderSupervisor, {
+      status: () => null,
+      statuses: () => [],
+      gaps: () => [],
+      secrets: null as never,
+    })
+    const context = yield* Layer.build(StillsLive.layer().pipe(Layer.provide(supervisor), Layer.provide(doors(items))))
+    const stills = Context.get(context, Stills)
+    yield* Effect.retry(stills.newest(streamId, 1280), { times: 3 })
+    return Layer.succeed(Stills, stills)
+  })
+
 const newest = (items: ReadonlyArray<LiveItem> | null, stills: Layer.Layer<Stills, never, LiveStreams> = noDecoder) =>
   Effect.gen(function*() {
     const given = doors(items)
@@ -85,18 +100,11 @@ it.live.skipIf(lacking.length > 0)(
       for (const expected of ["codec_name=h264", "width=640", "height=360", "nb_read_frames=2"]) {
         assert.include(probed, expected)
       }
+      // Fresh for as long as the slowest decoder takes.
       const fresh = filmed().map((item) =>
-        item._tag === "Unit" ? { ...item, unit: { ...item.unit, arrivalMs: Date.now() } } : item
+        item._tag === "Unit" ? { ...item, unit: { ...item.unit, arrivalMs: Date.now() + 60_000 } } : item
       )
-      const decoded = yield* newest(
-        fresh,
-        StillsLive.layer().pipe(Layer.provide(Layer.mock(RecorderSupervisor, {
-          status: () => null,
-          statuses: () => [],
-          gaps: () => [],
-          secrets: null as never,
-        }))),
-      )
+      const decoded = yield* newest(fresh, yield* decoding(fresh))
       assert.deepInclude(decoded!, { filename: "picture.jpg", contentType: "image/jpeg" })
       const size = execFileSync("ffprobe", [
         "-v",
@@ -110,6 +118,9 @@ it.live.skipIf(lacking.length > 0)(
       assert.strictEqual(size, "mjpeg,640,360")
       const failed = yield* newest(filmed(), without(new StillFailed({ reason: "a broken picture" })))
       assert.strictEqual(failed!.filename, "picture.mp4")
+      // A decoder that takes too long.
+      const late = yield* newest(filmed(), Layer.succeed(Stills, { newest: () => Effect.never }))
+      assert.strictEqual(late!.filename, "picture.mp4")
       assert.isNull(yield* newest(filmed(), without(new StillSilent())))
     }).pipe(Effect.scoped),
 )

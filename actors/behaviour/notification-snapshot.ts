@@ -4,7 +4,7 @@
  * Invariants
  * 1. It takes {@link longestMs} at most and holds one group of pictures at most; the camera's connection is shared, not made anew,
  *    where it is recorded or watched.
- * 2. What comes is a JPEG where this machine can make one, otherwise the key picture itself as MP4 of one second.
+ * 2. What comes is a JPEG where this machine can make one within {@link decodingMs}, otherwise the key picture itself as MP4 of one second.
  * 3. A camera that is away has no picture: nothing older is shown in its place.
  */
 import { Cameras } from "#actors/protocol/camera.ts"
@@ -20,6 +20,8 @@ import { Effect, Layer } from "effect"
 
 /** A camera sends a key picture every one to four seconds; where it is connected, the last one is at hand. The rest is decoding. */
 const longestMs = 6_000
+/** The rest is for the key picture, if the machine is too busy to decode it. */
+const decodingMs = 4_000
 /** Pixels: mails are read on phones too. */
 const widest = 1280
 /** A group of pictures of 4K at 8 Mbit/s over four seconds. */
@@ -77,7 +79,8 @@ const make = Effect.gen(function*() {
   /** `missing`: there is no picture; `undecoded`: there may be one, but no JPEG of it. */
   const decoded = (id: StreamId) =>
     stills.newest(id, widest).pipe(
-      Effect.map(({ jpeg }) => jpeg),
+      Effect.map(({ jpeg }): Uint8Array | "missing" | "undecoded" => jpeg),
+      Effect.timeoutOrElse({ duration: decodingMs, orElse: () => Effect.succeed("undecoded" as const) }),
       Effect.catchTags({
         StillUnknown: () => Effect.succeed("missing" as const),
         StillSilent: () => Effect.succeed("missing" as const),
