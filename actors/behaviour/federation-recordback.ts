@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. A state is in the database before anything is done on behalf of it; a restart goes on from there.
- * 2. One fiber a job. What an administrator asks stops what runs, and is answered when the new state is kept.
+ * 2. One fiber a job: it is entered before anything waits, and reads the job once it is. What an administrator asks stops what runs, and
+ *    is answered when the new state is kept; what the job ended too early to hear is asked anew.
  * 3. While this node's database is away a job waits; it has no attempt for it.
  */
 import { RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
@@ -11,7 +12,7 @@ import { FailoverStore } from "#actors/store/federation-failover.ts"
 import { type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { makeMeter, type Meter } from "#cluster/recordback-rate.ts"
-import { initialJob, isEnded, type JobEvent, type JobState, type Step, step } from "#cluster/recordback.ts"
+import { isEnded, type JobEvent, type JobState, type Step, step } from "#cluster/recordback.ts"
 import type { PageRequest } from "#schema/common.ts"
 import { Uuid7 } from "#schema/common.ts"
 import { cursorOf, pageFrom } from "#schema/cursor.ts"
@@ -59,6 +60,8 @@ interface Asked {
 interface Running {
   readonly inbox: Queue.Queue<Asked>
   readonly meter: Meter
+  /** Nobody reads the inbox any more. */
+  readonly left: Deferred.Deferred<void>
 }
 
 const stateOf = ({ attempt, dueMs, reason, refusals, state }: JobRow): JobState => ({
@@ -172,36 +175,49 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
     yield* moved(id)
   })
 
-  const drive = (job: JobRow, first: Step) =>
-    Effect.gen(function*() {
-      const inbox = yield* Queue.bounded<Asked>(mostAsked)
-      running.set(job.id, { inbox, meter: makeMeter() })
-      let next = first
-      let kept = stateOf(job)
-      const keepNext = Effect.suspend(() => {
-        const before = kept
-        kept = next.state
-        return keep(job, next.state, before)
-      })
-      while (true) {
+  /** Invariant 2. Null: there is one already. */
+  const enter = Effect.fnUntraced(function*(id: string) {
+    const inbox = yield* Queue.bounded<Asked>(mostAsked)
+    const entered: Running = { inbox, meter: makeMeter(), left: yield* Deferred.make<void>() }
+    if (running.has(id)) return null
+    running.set(id, entered)
+    return entered
+  })
+  const leave = (id: string, { left }: Running) =>
+    Effect.suspend(() => {
+      running.delete(id)
+      keys.delete(id)
+      return Deferred.succeed(left, undefined)
+    })
+
+  const conduct = Effect.fnUntraced(function*(job: JobRow, first: Step, { inbox }: Running) {
+    let next = first
+    let kept = stateOf(job)
+    const keepNext = Effect.suspend(() => {
+      const before = kept
+      kept = next.state
+      return keep(job, next.state, before)
+    })
+    while (true) {
+      yield* keepNext
+      if (isEnded(next.state.phase)) return
+      const heard: JobEvent | Asked = yield* Effect.raceFirst(outcome(job, next), Queue.take(inbox))
+      const asked = "reply" in heard ? heard : null
+      const moved = step(next.state, asked === null ? heard as JobEvent : asked.event, yield* Clock.currentTimeMillis)
+      if (moved !== null) next = moved
+      if (asked === null) continue
+      if (moved !== null) {
+        if (asked.event._tag === "Retry") yield* Effect.ignore(store.again(job.id))
         yield* keepNext
-        if (isEnded(next.state.phase)) return
-        const heard: JobEvent | Asked = yield* Effect.raceFirst(outcome(job, next), Queue.take(inbox))
-        const asked = "reply" in heard ? heard : null
-        const moved = step(next.state, asked === null ? heard as JobEvent : asked.event, yield* Clock.currentTimeMillis)
-        if (moved !== null) next = moved
-        if (asked === null) continue
-        if (moved !== null) {
-          if (asked.event._tag === "Retry") yield* Effect.ignore(store.again(job.id))
-          yield* keepNext
-        }
-        yield* Deferred.succeed(asked.reply, moved !== null)
       }
-    }).pipe(
-      Effect.ensuring(Effect.sync(() => {
-        running.delete(job.id)
-        keys.delete(job.id)
-      })),
+      yield* Deferred.succeed(asked.reply, moved !== null)
+    }
+  })
+
+  /** Goes on with `work` in a fiber of its own. */
+  const drive = (id: string, entered: Running, work: Effect.Effect<void, unknown>) =>
+    work.pipe(
+      Effect.ensuring(leave(id, entered)),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logError("A record-back job stopped", cause)
       ),
@@ -209,11 +225,19 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       Effect.asVoid,
     )
 
-  const resume = (job: JobRow) =>
+  /** Goes on where the job stands, unless somebody does or it has ended. */
+  const resume = (id: string) =>
     Effect.gen(function*() {
-      const next = step(stateOf(job), { _tag: "Restarted" }, yield* Clock.currentTimeMillis)
-      if (next !== null && !running.has(job.id)) yield* drive(job, next)
-    })
+      const entered = yield* enter(id)
+      if (entered === null) return
+      const work = Effect.gen(function*() {
+        const job = yield* Effect.retry(store.get(id), { schedule: Schedule.spaced(databasePause) })
+        if (job === null || isEnded(job.state)) return
+        const next = step(stateOf(job), { _tag: "Restarted" }, yield* Clock.currentTimeMillis)
+        if (next !== null) yield* conduct(job, next, entered)
+      })
+      yield* drive(id, entered, work)
+    }).pipe(Effect.uninterruptible)
 
   const progressOf = Effect.fnUntraced(function*(job: JobRow) {
     const { bytesDone, bytesTotal, segmentsDone, segmentsTotal } = yield* store.totals(job.id)
@@ -247,38 +271,56 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
     return (yield* store.get(id)) ?? (yield* new RecordBackNotFound({ id }))
   })
 
+  /** Whether that had a meaning; null: it ended before it heard. */
+  const tell = Effect.fnUntraced(function*({ inbox, left }: Running, event: JobEvent) {
+    const reply = yield* Deferred.make<boolean>()
+    const heard = Effect.andThen(Queue.offer(inbox, { event, reply }), Deferred.await(reply))
+    return yield* Effect.raceFirst(heard, Effect.as(Deferred.await(left), null))
+  })
+
+  /** What an administrator asks, of a job that has ended; null: it runs again. */
+  const reopen = (id: string, event: JobEvent) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function*() {
+        const entered = yield* enter(id)
+        if (entered === null) return null
+        const begin = Effect.gen(function*() {
+          const job = yield* find(id)
+          const next = step(stateOf(job), event, yield* Clock.currentTimeMillis)
+          if (next === null) return null
+          if (event._tag === "Retry") yield* store.again(id)
+          yield* store.change(id, { ...next.state, state: next.state.phase }, null)
+          return { job, next }
+        })
+        const begun = yield* Effect.onError(restore(begin), () => leave(id, entered))
+        yield* begun === null ? leave(id, entered) : drive(id, entered, conduct(begun.job, begun.next, entered))
+        return begun !== null
+      })
+    )
+
   /** What an administrator asks, of a job that runs or has ended. */
-  const ask = (id: string, event: JobEvent, asked: string) =>
-    Effect.gen(function*() {
-      const job = yield* find(id)
-      const refused = new RecordBackStateConflict({ id, state: job.state, asked })
+  const ask = Effect.fnUntraced(function*(id: string, event: JobEvent, asked: string) {
+    yield* find(id)
+    let heard: boolean | null = null
+    while (heard === null) {
       const runs = running.get(id)
-      if (runs !== undefined) {
-        const reply = yield* Deferred.make<boolean>()
-        yield* Queue.offer(runs.inbox, { event, reply })
-        if (!(yield* Deferred.await(reply))) return yield* refused
-      } else {
-        const next = step(stateOf(job), event, yield* Clock.currentTimeMillis)
-        if (next === null) return yield* refused
-        if (event._tag === "Retry") yield* store.again(id)
-        yield* store.change(id, { ...next.state, state: next.state.phase }, null)
-        yield* drive(job, next)
-      }
-      return yield* jobOf(yield* find(id))
-    })
+      heard = yield* runs === undefined ? reopen(id, event) : tell(runs, event)
+    }
+    const job = yield* find(id)
+    return heard ? yield* jobOf(job) : yield* new RecordBackStateConflict({ id, state: job.state, asked })
+  })
 
   // Invariant 1.
   yield* store.open(nodeId).pipe(
     Effect.retry(Schedule.spaced(databasePause)),
-    Effect.flatMap((jobs) => Effect.forEach(jobs, resume, { discard: true })),
+    Effect.flatMap((jobs) => Effect.forEach(jobs, ({ id }) => resume(id), { discard: true })),
     Effect.forkIn(scope),
   )
 
   const backs = RecordBacks.of({
     begin: Effect.fn("RecordBacks.begin")(function*({ firstEpoch, homeNodeId, lastEpoch, rerouteId: id, slot }) {
       yield* store.add({ id, homeNodeId, slot, firstEpoch, lastEpoch }, nodeId, yield* Clock.currentTimeMillis)
-      const job = yield* store.get(id)
-      if (job !== null && job.state === initialJob.phase) yield* resume(job)
+      yield* resume(id)
     }),
     progressOf: (id) => Effect.flatMap(store.get(id), (job) => job === null ? Effect.succeed(null) : progressOf(job)),
     changes: () => Effect.succeed(Stream.fromPubSub(changes)),
