@@ -12,10 +12,13 @@
  * 4. A port that is taken costs this door, not the node.
  * 5. What another node serves is passed on to it; this node gives what comes back, and no more.
  * 6. Recorded pictures are sent as they are stored, and read no faster than the player takes them.
+ * 7. Footage that several members of the cluster have shares of is one session: each share is read where it lies.
  */
 import type { TalkCodec } from "#schema/camera-talk.ts"
-import type { EpochMs, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import type { EpochMs, NodeId, RecordingId, RecordingToken, StreamId } from "#schema/common.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import { Context, Data, type Effect, type Redacted, type Scope, type Stream } from "effect"
+import type { IndexEntry } from "./storage.ts"
 
 /** Who was let in. */
 export interface RtspGrant {
@@ -70,6 +73,22 @@ export interface RtspLine {
   readonly received: Stream.Stream<Uint8Array>
 }
 
+/** Files of one recording on other nodes of the cluster, read there piece by piece. What cannot be had is null: a gap. */
+export interface RtspFootage {
+  readonly kind: "footage"
+  readonly files: ReadonlyArray<{ readonly holder: NodeId; readonly file: SegmentFile }>
+  readonly index: (holder: NodeId, file: SegmentFile) => Effect.Effect<ReadonlyArray<IndexEntry> | null>
+  /** Bytes `[from, to)` of the file, all of them. */
+  readonly bytes: (
+    holder: NodeId,
+    file: SegmentFile,
+    range: { readonly from: number; readonly to: number },
+  ) => Effect.Effect<Uint8Array | null>
+}
+
+/** Where something is that this node does not have, or not all of. */
+export type RtspElsewhere = { readonly kind: "line"; readonly line: RtspLine } | RtspFootage
+
 /** Decides who may read what; given to this floor by those who know users. */
 export class RtspGate extends Context.Service<RtspGate, {
   /** By the token of a stream. */
@@ -82,8 +101,11 @@ export class RtspGate extends Context.Service<RtspGate, {
     recordingToken: RecordingToken,
     token: Redacted.Redacted,
   ) => Effect.Effect<RtspGrant, RtspRefused | RtspGateClosed>
-  /** A line, until the scope closes, to the node that serves it instead of this one; null: this one does, or nobody. */
-  readonly elsewhere: (what: RtspWhat) => Effect.Effect<RtspLine | null, RtspGateClosed, Scope.Scope>
+  /**
+   * A line, until the scope closes, to the node that serves it instead of this one; of footage that several nodes have shares of, what
+   * the others have. Null: this one serves it, or nobody.
+   */
+  readonly elsewhere: (what: RtspWhat) => Effect.Effect<RtspElsewhere | null, RtspGateClosed, Scope.Scope>
   /** For the account, which may read all; null: there is no such recording. */
   readonly recordingOf: (recordingToken: RecordingToken) => Effect.Effect<RecordingId | null, RtspGateClosed>
   /** Lets one who was let in to a live stream talk to its camera, until the scope closes. */

@@ -3,21 +3,25 @@
  *
  * Invariants
  * 1. What the player says is sent in order, one message after another; {@link mostUnsent} wait at most, then the line ends.
- * 2. Footage is played from the member that has most of the interval, of those that answer; what this node has most of, it plays itself.
+ * 2. Footage that one member has all of is played there. Where several have shares of it, of those that answer, this node plays it from all
+ *    of them (`media/rtsp-server/spread.ts`).
  */
-import { Serving } from "#actors/protocol/camera-serving.ts"
+import { type OtherMember, Serving } from "#actors/protocol/camera-serving.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { Recordings } from "#actors/protocol/record.ts"
-import { RtspGateClosed, type RtspLine, type RtspWhat } from "#media/rtsp-server.ts"
+import { type RtspElsewhere, RtspGateClosed, type RtspLine, type RtspWhat } from "#media/rtsp-server.ts"
 import { unframed } from "#media/rtsp-server/line.ts"
-import type { NodeId } from "#schema/common.ts"
+import type { Interval, NodeId } from "#schema/common.ts"
 import { mostLineBytes, rtspLineHeader, rtspLinePath } from "#schema/federation-rtsp.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
 import { Clock, Deferred, Effect, Queue, Result, Stream } from "effect"
+import { makeFootage } from "./rtsp-footage.ts"
 
 const mostUnsent = 256
 /** The retention of whoever keeps longest: an interval without a beginning. */
 const longestMs = 400 * 86_400_000
+/** Holes shorter than this are rounding, as everywhere. */
+const roundingMs = 10
 
 const join = (parts: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> => {
   const whole = Buffer.concat(parts)
@@ -27,8 +31,29 @@ const join = (parts: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> => {
   )
 }
 
+/** What one member has of an interval; `other` null: this node. */
+interface Holding {
+  readonly other: OtherMember | null
+  readonly lengthMs: number
+  readonly spans: ReadonlyArray<Interval>
+}
+
+const lengthOf = (spans: ReadonlyArray<Interval>): number => spans.reduce((sum, span) => sum + span.end - span.start, 0)
+
+/** By start, without overlap. */
+const union = (spans: ReadonlyArray<Interval>): ReadonlyArray<Interval> => {
+  const joined: Array<{ start: number; end: number }> = []
+  for (const { end, start } of spans.toSorted((a, b) => a.start - b.start)) {
+    const last = joined.at(-1)
+    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end)
+    else joined.push({ start, end })
+  }
+  return joined
+}
+
 export const makeElsewhere = Effect.gen(function*() {
   const [peers, recordings, serving] = yield* Effect.all([Peers, Recordings, Serving])
+  const footage = makeFootage(peers)
 
   const ofRecording = Effect.fnUntraced(
     function*({ endMs, recordingToken, startMs }: Extract<RtspWhat, { readonly kind: "recording" }>) {
@@ -40,19 +65,21 @@ export const makeElsewhere = Effect.gen(function*() {
       if (members.length === 0) return null
       const present = new Set(members.map(({ nodeId }) => nodeId))
       const { holders } = yield* recordings.holders(recordingToken, interval, present)
-      const lengths = holders.map(({ holder, spans }) => ({
-        holder,
-        length: spans.reduce((sum, span) => sum + span.end - span.start, 0),
-      }))
-      // This node is the first of them; of two that have as much, the nearer.
-      const most = lengths.filter(({ length }) => length > 0).sort((a, b) => b.length - a.length)
+      const found: Array<Holding> = []
       let away: DependencyUnavailable | null = null
-      for (const { holder } of most) {
-        const found = yield* Effect.result(serving.member(holder))
-        if (Result.isSuccess(found)) return found.success
-        away ??= found.failure
+      for (const { holder, spans } of holders) {
+        if (spans.length === 0) continue
+        const other = yield* Effect.result(serving.member(holder))
+        if (Result.isSuccess(other)) found.push({ other: other.success, lengthMs: lengthOf(spans), spans })
+        else away ??= other.failure
       }
-      return away === null ? null : yield* away
+      // This node is the first of them; of two that have as much, the nearer.
+      const [most] = found.toSorted((a, b) => b.lengthMs - a.lengthMs)
+      if (most === undefined) return away === null ? null : yield* away
+      if (lengthOf(union(found.flatMap(({ spans }) => spans))) - most.lengthMs <= roundingMs) return most.other
+      const { id } = yield* recordings.byToken(recordingToken)
+      const others = found.flatMap(({ other }) => other === null ? [] : [other])
+      return yield* footage.of(id, interval, others)
     },
     Effect.catchTags({
       RecordingNotFound: () => Effect.succeed(null),
@@ -96,20 +123,21 @@ export const makeElsewhere = Effect.gen(function*() {
     error.dependency === "node" ? Effect.fail(new RtspGateClosed()) : Effect.succeed(null)
 
   return Effect.fn("Rtsp.elsewhere")(function*(what: RtspWhat) {
-    const other = yield* (what.kind === "live" ? serving.ofStream(what.streamId) : ofRecording(what)).pipe(
+    const found = yield* (what.kind === "live" ? serving.ofStream(what.streamId) : ofRecording(what)).pipe(
       Effect.catchTag("DependencyUnavailable", unknown),
     )
-    if (other === null) return null
-    return yield* lineTo(other.nodeId).pipe(
+    if (found === null || "files" in found) return found
+    const line = yield* lineTo(found.nodeId).pipe(
       Effect.catch((error) =>
         Effect.andThen(
           Effect.logInfo("A stream of another node could not be had for a player", {
-            node: other.name,
+            node: found.name,
             reason: error.message,
           }),
           Effect.fail(new RtspGateClosed()),
         )
       ),
     )
+    return { kind: "line", line } satisfies RtspElsewhere
   })
 })

@@ -39,6 +39,7 @@ import { Hls } from "#media/hls.ts"
 import { LiveHls } from "#media/live-hls.ts"
 import { RtspGateClosed, RtspServer } from "#media/rtsp-server.ts"
 import { Stills } from "#media/still.ts"
+import { Storage } from "#media/storage.ts"
 import { WebRtcViewers } from "#media/webrtc-viewers.ts"
 import { WebRtc } from "#media/webrtc.ts"
 import { checkOrigin } from "#schema/auth-network.ts"
@@ -188,6 +189,7 @@ export const unaskedServices = Layer.mergeAll(
   unaskedService(Hls),
   unaskedService(LiveHls),
   unaskedService(Stills),
+  unaskedService(Storage),
   unaskedService(WebRtc),
   unaskedService(WebRtcViewers),
   noRtsp,

@@ -31,6 +31,7 @@ import { CameraGroup } from "./camera.ts"
 import { nightjar } from "./conventions.ts"
 import { FederationDemoGroup } from "./federation-demo.ts"
 import { FederationFailoverGroup } from "./federation-failover.ts"
+import { FederationFootageGroup } from "./federation-footage.ts"
 import { ClusterMemberGroup } from "./federation-member.ts"
 import { FederationNodeGroup } from "./federation-node.ts"
 import { RecordBackGroup } from "./federation-recordback.ts"
@@ -86,6 +87,7 @@ const groups = nightjar
   .add(FederationDemoGroup)
   .add(BffLiveGroup)
   .add(FederationRtspGroup)
+  .add(FederationFootageGroup)
   .add(BffWhepGroup)
   .add(BffTalkGroup)
 

@@ -24,6 +24,7 @@ import { CameraWebRtcHandlers } from "./camera-webrtc.ts"
 import { CameraHandlers } from "./camera.ts"
 import { FederationDemoHandlers } from "./federation-demo.ts"
 import { FederationFailoverHandlers } from "./federation-failover.ts"
+import { FederationFootageHandlers } from "./federation-footage.ts"
 import { ClusterMemberHandlers } from "./federation-member.ts"
 import { FederationNodeHandlers } from "./federation-node.ts"
 import { RecordBackHandlers } from "./federation-recordback.ts"
@@ -78,6 +79,7 @@ export const AllHandlers = Layer.mergeAll(
   FederationDemoHandlers,
   BffLiveHandlers,
   FederationRtspHandlers,
+  FederationFootageHandlers,
   BffWhepHandlers,
   BffTalkHandlers,
 )

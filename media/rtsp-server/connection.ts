@@ -8,7 +8,7 @@
  */
 import type { TalkCodec } from "#schema/camera-talk.ts"
 import type { StreamId } from "#schema/common.ts"
-import { type Clock, Effect, Exit, Scope } from "effect"
+import { type Clock, Effect, type Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import type { Socket } from "node:net"
 import { Malformed } from "../codec/malformed.ts"
@@ -19,9 +19,9 @@ import type { TrackName } from "./description.ts"
 import type { Door } from "./door.ts"
 import { Entrance } from "./entrance.ts"
 import { channelOf, type Destination, type Player, type Programme } from "./lanes.ts"
-import { openLive, openRecording } from "./programme.ts"
-import { openRelay, type Relay } from "./relay.ts"
+import { openRelay, Relay } from "./relay.ts"
 import { RequestReader } from "./request-reader.ts"
+import { Stage } from "./stage.ts"
 import { backchannelTag, talkChannel, Talking, unknownOf, wantsToTalk } from "./talking.ts"
 import {
   grantable,
@@ -54,11 +54,6 @@ interface Session {
   readonly programme: Programme
 }
 
-interface Held {
-  readonly programme: Programme & { readonly isStale?: () => boolean }
-  readonly scope: Scope.Closeable
-}
-
 export class Connection {
   private readonly door: Door
   readonly socket: Socket
@@ -67,8 +62,8 @@ export class Connection {
   private readonly requests: RequestReader
   private readonly entrance: Entrance
   private readonly talking: Talking
+  private readonly stage: Stage
   private readonly remote: string
-  private held: Held | null = null
   private session: Session | null = null
   /** Another node serves what is asked for. */
   private relay: Relay | null = null
@@ -106,6 +101,7 @@ export class Connection {
       from: () => ({ address, userAgent: this.userAgent ?? "" }),
       close: () => this.close(),
     })
+    this.stage = new Stage(door.shelf, scope)
     this.requests = new RequestReader({
       onRequest,
       onPacket: (channel, bytes, from, to) => {
@@ -212,7 +208,10 @@ export class Connection {
       if (target === null) return this.relay
       yield* this.admit(head, target)
       const { account } = this.entrance
-      this.relay = yield* openRelay(this.door.gate, { head, target }, account, this)
+      if (this.stage.holds(target)) return null
+      const found = yield* openRelay(this.door.gate, { head, target }, account, this)
+      if (found instanceof Relay) this.relay = found
+      else this.stage.others = found === null ? null : { key: keyOf(target), footage: found }
       return this.relay
     })
 
@@ -254,30 +253,7 @@ export class Connection {
       if (target === null) return yield* refuse(404)
       yield* this.admit(head, target)
       if (this.session !== null && this.session.programme.key !== keyOf(target)) return yield* refuse(459)
-      return { target, programme: yield* this.programme(target) }
-    })
-
-  /** Held until another is asked for or the connection ends. */
-  private readonly programme = (target: Target): Effect.Effect<Programme, Refusal> =>
-    Effect.gen({ self: this }, function*() {
-      if (this.held?.programme.key === keyOf(target) && this.held.programme.isStale?.() !== true) {
-        return this.held.programme
-      }
-      if (this.held !== null) yield* Scope.close(this.held.scope, Exit.void)
-      this.held = null
-      const scope = yield* Scope.fork(this.scope)
-      const recordingId = this.entrance.grant?.recordingId ?? null
-      const opening: Effect.Effect<Held["programme"], Refusal, Scope.Scope> = target.kind === "live" ?
-        openLive(this.door.shelf, target) :
-        recordingId === null ?
-        refuse(404) :
-        openRecording(this.door.shelf, target, recordingId)
-      const programme = yield* opening.pipe(
-        Scope.provide(scope),
-        Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, Exit.void)),
-      )
-      this.held = { programme, scope }
-      return programme
+      return { target, programme: yield* this.stage.show(target, this.entrance.grant) }
     })
 
   private readonly describe = (head: RequestHead): Effect.Effect<Answer, Refusal> =>

@@ -5,20 +5,38 @@
  * 1. At most {@link readsAtATime} reads of all players at a time: libuv has four threads, and the writers need theirs.
  * 2. One fragment is held, and one file is open, by each player; a fragment beyond {@link maxFragmentBytes} is damage.
  */
+import type { TrackParameters } from "#schema/media.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Effect, Semaphore } from "effect"
 import { type FileHandle, open } from "node:fs/promises"
 import { readFragmentUnits, type StoredUnit } from "../fmp4/fragment-reader.ts"
-import type { Storage } from "../storage.ts"
+import type { Storage, StorageError } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
+
+/** What recorded footage is made of, wherever it lies. */
+export interface Footage extends Pick<Storage["Service"], "files" | "shown"> {
+  readonly fragments: (files: ReadonlyArray<SegmentFile>) => Effect.Effect<ReadonlyArray<FragmentTable | StorageError>>
+  readonly parameters: (file: SegmentFile) => Effect.Effect<TrackParameters, StorageError>
+}
+
+/** Reads fragments of {@link Footage} for one player. */
+export interface UnitReader {
+  /** Null where the fragment cannot be read: a gap. */
+  readonly read: (
+    file: SegmentFile,
+    table: FragmentTable,
+    row: number,
+  ) => Effect.Effect<ReadonlyArray<StoredUnit> | null>
+  readonly close: Effect.Effect<void>
+}
 
 const readsAtATime = 2
 /** A second of 100 Mbit/s and its sound; more than the largest group of pictures that live readers are served from. */
-const maxFragmentBytes = 16 * 1024 * 1024
+export const maxFragmentBytes = 16 * 1024 * 1024
 
 export const makeReadPermits = Semaphore.make(readsAtATime)
 
-export class FootageReader {
+export class FootageReader implements UnitReader {
   private readonly storage: Storage["Service"]
   private readonly permits: Semaphore.Semaphore
   private opened: { readonly id: string; readonly handle: FileHandle } | null = null
@@ -28,7 +46,6 @@ export class FootageReader {
     this.permits = permits
   }
 
-  /** Null where the fragment cannot be read: a gap. */
   read(file: SegmentFile, table: FragmentTable, row: number): Effect.Effect<ReadonlyArray<StoredUnit> | null> {
     const length = table.bytes(row)
     if (length > maxFragmentBytes) return Effect.succeed(null)

@@ -8,6 +8,7 @@
  */
 import type { RecordingId, StreamId } from "#schema/common.ts"
 import { Clock, Deferred, Effect, RcMap, type Scope, type Semaphore } from "effect"
+import type { RtspFootage } from "../rtsp-server.ts"
 import type { Storage } from "../storage.ts"
 import { type Refusal, refuse } from "./answer.ts"
 import { describe } from "./description.ts"
@@ -17,6 +18,7 @@ import type { Programme } from "./lanes.ts"
 import { clockText } from "./play-request.ts"
 import { Reader } from "./reader.ts"
 import { RecordedPlayer } from "./recorded.ts"
+import { spreadOver } from "./spread.ts"
 import { keyOf, type LiveTarget, type RecordingTarget } from "./transport.ts"
 import { Walk } from "./walk.ts"
 
@@ -64,13 +66,19 @@ export const openLive = (
     }
   })
 
-/** `recordingId`: of the recording that the token of the address names. */
+/** `recordingId`: of the recording that the token of the address names. `others`: what other nodes have of it. */
 export const openRecording = Effect.fnUntraced(
   function*(
-    { permits, storage }: Shelf,
+    { permits, storage: own }: Shelf,
     target: RecordingTarget,
     recordingId: RecordingId,
+    others: RtspFootage | null,
   ): Effect.fn.Return<Programme, Refusal, Scope.Scope> {
+    const disk = new FootageReader(own, permits)
+    yield* Effect.addFinalizer(() => disk.close)
+    const { footage: storage, reader } = others === null ?
+      { footage: own, reader: disk } :
+      spreadOver({ footage: own, reader: disk }, others)
     const nowMs = yield* Clock.currentTimeMillis
     const end = Math.min(nowMs, target.endMs ?? nowMs)
     const files = storage.files(recordingId, { start: target.startMs ?? 0, end })
@@ -87,13 +95,11 @@ export const openRecording = Effect.fnUntraced(
     const begin = yield* walk.next()
     if (begin === null) return yield* refuse(404)
     const interval = { start: begin.table.startMs(begin.from), end }
-    const parameters = yield* storage.parameters(first).pipe(Effect.catch(() => refuse(503)))
+    const parameters = yield* storage.parameters(begin.file).pipe(Effect.catch(() => refuse(503)))
     const numbers: Numbers = yield* randomNumbers
-    const reader = new FootageReader(storage, permits)
     const scope = yield* Effect.scope
-    yield* Effect.addFinalizer(() => reader.close)
     const { recordingToken } = target
-    const of = { storage, permits, recordingId, recordingToken, interval, parameters, numbers, scope }
+    const of = { storage, recordingId, recordingToken, interval, parameters, numbers, scope }
     return {
       key: keyOf(target),
       streamId: first.streamId,

@@ -11,16 +11,15 @@
  */
 import type { EpochMs, Interval, RecordingId, RecordingToken } from "#schema/common.ts"
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
-import { Clock, Effect, Fiber, Latch, type Scope, type Semaphore } from "effect"
+import { Clock, Effect, Fiber, Latch, type Scope } from "effect"
 import type { StoredUnit } from "../fmp4/fragment-reader.ts"
 import { makeAudioPacketiser, makeVideoPacketiser, type Packetiser } from "../rtp/packetiser.ts"
 import { goodbyePacket, senderReportPacket } from "../rtp/rtcp.ts"
 import { header, type RequestHead } from "../rtsp/message.ts"
-import type { Storage } from "../storage.ts"
 import { type Answer, type Refusal, refuse } from "./answer.ts"
 import { audioPayloadType, type TrackName, trackNames, videoPayloadType } from "./description.ts"
 import type { Numbers } from "./feed.ts"
-import type { FootageReader } from "./footage-reader.ts"
+import type { Footage, UnitReader } from "./footage-reader.ts"
 import { channelOf, Lanes, type Player, type Wires } from "./lanes.ts"
 import { type PlayRequest, rangeText, readPlay } from "./play-request.ts"
 import { withReplayMark } from "./replay-extension.ts"
@@ -43,8 +42,7 @@ const pauseSeconds = 0.1
 
 /** What is the same for the whole session. */
 export interface RecordedInterval {
-  readonly storage: Storage["Service"]
-  readonly permits: Semaphore.Semaphore
+  readonly storage: Footage
   readonly recordingId: RecordingId
   readonly recordingToken: RecordingToken
   readonly interval: Interval
@@ -111,7 +109,7 @@ const wrapped = (ticks: number): number => ((Math.round(ticks) % 0x1_0000_0000) 
 export class RecordedPlayer extends Lanes implements Player {
   private readonly of: RecordedInterval
   private readonly tracks: ReturnType<typeof makeTracks>
-  private readonly reader: FootageReader
+  private readonly reader: UnitReader
   private fiber: Fiber.Fiber<void> | null = null
   private readonly waiting: Array<Job> = []
   /** What was sent last, epoch milliseconds. */
@@ -119,7 +117,7 @@ export class RecordedPlayer extends Lanes implements Player {
   /** On the player's own clock: where what plays next begins. */
   private baseSeconds = 0
 
-  constructor(of: RecordedInterval, reader: FootageReader, wires: Wires) {
+  constructor(of: RecordedInterval, reader: UnitReader, wires: Wires) {
     super(wires)
     this.of = of
     this.reader = reader

@@ -9,7 +9,7 @@
  */
 import { Effect, Redacted, Scope } from "effect"
 import type { Socket } from "node:net"
-import type { RtspGate, RtspLine } from "../rtsp-server.ts"
+import type { RtspFootage, RtspGate, RtspLine } from "../rtsp-server.ts"
 import { formatRequest, header, type RequestHead } from "../rtsp/message.ts"
 import { type Answer, type Refusal, refuse } from "./answer.ts"
 import type { RtspAccount } from "./credentials.ts"
@@ -64,20 +64,24 @@ export class Relay {
   }
 }
 
-/** Opened until the scope closes where another node serves the target; null: this one does, or was asked by another. */
+/**
+ * Opened until the scope closes where another node serves the target; what others have of footage where this node plays it from all of
+ * them; null: this one has it, or was asked by another.
+ */
 export const openRelay = Effect.fnUntraced(
   function*(
     gate: RtspGate["Service"],
     { head, target }: { readonly head: RequestHead; readonly target: Target },
     account: RtspAccount | null,
     player: { readonly socket: Socket; readonly scope: Scope.Scope },
-  ): Effect.fn.Return<Relay | null, Refusal> {
+  ): Effect.fn.Return<Relay | RtspFootage | null, Refusal> {
     if (header(head, passedOn) !== null) return null
-    const line = yield* gate.elsewhere(target).pipe(
+    const found = yield* gate.elsewhere(target).pipe(
       Scope.provide(player.scope),
       Effect.catchTag("RtspGateClosed", () => refuse(503)),
     )
-    if (line === null) return null
+    if (found === null || found.kind === "footage") return found
+    const { line } = found
     yield* Effect.forkIn(pour(line, player.socket), player.scope)
     return new Relay(line, account)
   },

@@ -4,7 +4,7 @@
  * Invariants
  * 1. Paced: what is walked without a break is one straight line, so that neither milliseconds of the index nor gaps show in it; gaps take
  *    no time; backwards the line runs the other way.
- * 2. Not paced: seconds since the beginning of the interval, as they were recorded.
+ * 2. Not paced: seconds since the beginning of the interval, as they were recorded; forwards never less than before.
  */
 import { videoClockHz } from "#schema/media.ts"
 import type { Step } from "./walk.ts"
@@ -42,7 +42,10 @@ export class ReplayTimeline {
       const ticks = backwards ? table.endTicks(to - 1) : table.decodeTicks(from)
       this.anchor = { footage: ticks / videoClockHz, line: this.end }
     } else if (this.anchor === null || broken || backwards) {
-      this.anchor = { footage: table.decodeTicks(from) / videoClockHz, line: (table.startMs(from) - originMs) / 1000 }
+      const recorded = (table.startMs(from) - originMs) / 1000
+      // Clocks of two nodes differ a little: what is sent later is not earlier.
+      const line = backwards ? recorded : Math.max(recorded, this.end)
+      this.anchor = { footage: table.decodeTicks(from) / videoClockHz, line }
     }
   }
 

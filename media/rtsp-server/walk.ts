@@ -6,14 +6,16 @@
  * 2. A walk begins with a fragment that decoding can start at: forwards the last one that begins by the asked moment, else the first
  *    one after it; backwards each group is walked from its beginning.
  * 3. A file that is gone or cannot be read is a gap like any other.
- * 4. Pictures that several nodes recorded come once (see `storage/seams.ts`).
+ * 4. Pictures that several nodes recorded come once (see `storage/seams.ts`). Where the recorder or its epoch changes there is a break,
+ *    also where no picture is missing: its clock of decoding is another one.
  */
 import type { EpochMs, Interval, RecordingId } from "#schema/common.ts"
 import type { SegmentFile } from "#schema/record.ts"
 import { Effect } from "effect"
-import { type Storage, StorageError } from "../storage.ts"
+import { StorageError } from "../storage.ts"
 import type { FragmentTable } from "../storage/fragment-table.ts"
-import type { Shown } from "../storage/seams.ts"
+import { recorderLane, type Shown } from "../storage/seams.ts"
+import type { Footage } from "./footage-reader.ts"
 
 /** What lies between two fragments that follow each other at once, as wall clocks tell it. */
 const toleranceMs = 250
@@ -60,7 +62,7 @@ const groupStart = (table: FragmentTable, row: number): number => {
 }
 
 export class Walk {
-  private readonly storage: Storage["Service"]
+  private readonly storage: Footage
   private readonly options: WalkOptions
   private readonly files: ReadonlyArray<SegmentFile>
   private shown: ReadonlyArray<Shown> | null = null
@@ -69,12 +71,14 @@ export class Walk {
   /** Forwards the next row, backwards the one behind the next group; null: not looked for in this file yet. */
   private row: number | null = null
   private begun = false
+  /** Whose footage was walked last. */
+  private lane: string | null = null
   private broken = false
   /** Edge of the footage that was passed last. */
   private edgeMs: number | null = null
   private lastKeyMs: number | null = null
 
-  constructor(storage: Storage["Service"], options: WalkOptions) {
+  constructor(storage: Footage, options: WalkOptions) {
     this.storage = storage
     this.options = options
     this.files = storage.files(options.recordingId, options.interval)
@@ -89,7 +93,12 @@ export class Walk {
     for (;;) {
       const shown: Shown | undefined = this.shown[this.fileAt]
       if (shown === undefined) return null
-      this.table ??= yield* this.load(shown.file)
+      if (this.table === null) {
+        const lane = recorderLane(shown.file)
+        this.broken ||= this.begun && lane !== this.lane
+        this.lane = lane
+        this.table = yield* this.load(shown.file)
+      }
       const { table } = this
       const step = table === null ?
         null :

@@ -60,18 +60,23 @@ interface Joined extends Seam {
 }
 
 export interface SeamReads {
+  /** Files of which one goes on where another ends; if left out, those of one recorder and epoch. */
+  readonly laneOf?: (file: SegmentFile) => string
   /** Null: it cannot be read. */
   readonly table: (file: SegmentFile) => Effect.Effect<FragmentTable | null>
   /** Of the picture that a fragment begins with; null where it cannot be read. */
   readonly hash: (file: SegmentFile, table: FragmentTable, row: number) => Effect.Effect<string | null>
 }
 
-const laneOf = ({ epoch, nodeId }: SegmentFile): string => `${nodeId}/${epoch}`
+export const recorderLane = ({ epoch, nodeId }: SegmentFile): string => `${nodeId}/${epoch}`
 const whole = (file: SegmentFile): Shown => ({ file, from: 0, to: Number.POSITIVE_INFINITY })
 const startOf = ({ row, table }: Place): number => table.startMs(row)
 
 /** Files that others of another lane overlap, or nearly do, together; by start. */
-const clustersOf = (files: ReadonlyArray<SegmentFile>): ReadonlyArray<ReadonlyArray<SegmentFile>> => {
+const clustersOf = (
+  files: ReadonlyArray<SegmentFile>,
+  laneOf: (file: SegmentFile) => string,
+): ReadonlyArray<ReadonlyArray<SegmentFile>> => {
   const clusters: Array<Array<SegmentFile>> = []
   const ends = new Map<string, number>()
   for (const file of files) {
@@ -121,6 +126,7 @@ const sharesOf = (places: ReadonlyArray<Place>): ReadonlyArray<Shown> => {
 
 /** `files`: of one recording, by start. The answer is in the order of showing. */
 export const shownOf = Effect.fnUntraced(function*(files: ReadonlyArray<SegmentFile>, reads: SeamReads) {
+  const { laneOf = recorderLane } = reads
   const hashAt = ({ places }: Stretch, at: number) => {
     const { file, row, table } = places[at] as Place
     return reads.hash(file, table, row)
@@ -212,7 +218,7 @@ export const shownOf = Effect.fnUntraced(function*(files: ReadonlyArray<SegmentF
   })
 
   const shown: Array<Shown> = []
-  for (const cluster of clustersOf(files)) {
+  for (const cluster of clustersOf(files, laneOf)) {
     if (new Set(cluster.map(laneOf)).size === 1) shown.push(...cluster.map(whole))
     else shown.push(...yield* walk(cluster))
   }

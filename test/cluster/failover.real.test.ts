@@ -121,6 +121,36 @@ const replayed = async (node: NodeProcess, { createdMs, recordingToken, streamId
   return pictures
 }
 
+const asInstant = (ms: number) => new Date(ms).toISOString()
+const storedIn = (node: NodeProcess) =>
+  footageOf(node).flatMap((file) => readFootage(file).frames).toSorted((a, b) => a.wallMs - b.wallMs)
+
+/** The last seconds before it was killed lie at one node and what follows at the other: a player by RTSP gets all of both. */
+const spread = async (here: NodeProcess, there: NodeProcess, { recordingToken, streamId }: Recorded) => {
+  const [before, after] = [storedIn(here), storedIn(there)]
+  const keys = footageOf(here).flatMap((file) => readFootage(file).fragments.filter(({ key }) => key))
+  const fromMs = Math.max(...keys.flatMap(({ startMs }) => startMs < before.at(-1)!.wallMs - 3_000 ? [startMs] : []))
+  const last = after[Math.min(after.length - 1, 100)]!
+  const within = [...before, ...after].filter(({ wallMs }) => wallMs > fromMs - 5 && wallMs <= last.wallMs)
+  const wanted = new Set(within.map(({ frame }) => frame))
+  expect(after.filter(({ frame }) => wanted.has(frame)).length).toBeGreaterThan(25)
+  const query = `start=${asInstant(fromMs)}&end=${asInstant(Math.ceil(last.wallMs) + 5)}&`
+  for (const node of [there, here]) {
+    const { rtspUrl } = (await node.callSoon("GET", `/camera/api/v1/streams/${streamId}/media-path`)) as MediaPath
+    const url = rtspUrl.replace(`/live/${streamId}?`, `/recording/${recordingToken}?${query}`)
+    const pictures = async () => {
+      try {
+        return probed(url, 120).pictures
+      } catch {
+        return 0
+      }
+    }
+    await until(`${wanted.size} pictures of both nodes`, pictures, (many) => many === wanted.size)
+  }
+  const home = framesIn(footageOf(here))
+  expect(after.filter(({ frame }) => home.has(frame))).toEqual([])
+}
+
 interface GuardTold extends ProtectionTold {
   readonly nodeId: string
   readonly class: string
@@ -233,7 +263,11 @@ it("a node that was approved shows another's camera, records it when that one is
     const taken = framesIn(footageOf(there))
     expect(await replayed(there, gate)).toBeGreaterThan(1)
 
+    // Nothing goes home before it was played from where it is.
+    await there.call("PUT", `${failover}/settings`, { stableMs: 600_000 })
     here.launch()
+    await spread(here, there, gate)
+    await there.call("PUT", `${failover}/settings`, { stableMs: 2_000 })
     await until(
       "footage at home again",
       () => listed<RerouteTold>(there, `${failover}/reroutes`),

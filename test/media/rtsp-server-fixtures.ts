@@ -32,6 +32,7 @@ export const gateOf = (
   refusals: Array<RtspRefusal> = [],
   holds = () => true,
   talk: RtspGate["Service"]["talk"] = () => Effect.fail(new RtspTalkRefused({ reason: "unsupported" })),
+  elsewhere: RtspGate["Service"]["elsewhere"] = () => Effect.succeed(null),
 ) =>
   Layer.succeed(
     RtspGate,
@@ -45,7 +46,7 @@ export const gateOf = (
           Effect.succeed({ holder: "session 1", recordingId }) :
           Effect.fail(new RtspRefused()),
       recordingOf: () => Effect.succeed(recordingId),
-      elsewhere: () => Effect.succeed(null),
+      elsewhere,
       talk,
       refused: (refusal) => Effect.sync(() => refusals.push(refusal)),
       holds: () => Effect.sync(holds),
@@ -63,7 +64,11 @@ export const until = (what: string, look: () => boolean): Effect.Effect<void> =>
   })
 
 export const stage = Effect.fnUntraced(
-  function*(options: Partial<RtspServerOptions> = {}, talk?: RtspGate["Service"]["talk"]) {
+  function*(
+    options: Partial<RtspServerOptions> = {},
+    talk?: RtspGate["Service"]["talk"],
+    elsewhere?: RtspGate["Service"]["elsewhere"],
+  ) {
     const hub = makeStreamHub(() => {})
     const gate = { holds: true, down: false }
     const live = Layer.succeed(
@@ -85,7 +90,13 @@ export const stage = Effect.fnUntraced(
         Layer.provideMerge(temporaryStorage),
         Layer.provide([
           live,
-          gateOf(identityOf(1).recordingId, refusals, () => gate.holds, talk),
+          gateOf(
+            identityOf(1).recordingId,
+            refusals,
+            () => gate.holds,
+            talk,
+            elsewhere,
+          ),
         ]),
       ),
     )
