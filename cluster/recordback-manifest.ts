@@ -134,24 +134,23 @@ export type Verdict =
 
 /**
  * Invariant 2. `covered` by our clock, the segment by theirs; `shift` turns that into ours, `errorMs` too early or too late. What may
- * be covered and may not is kept: a picture that is there twice is seen once, one that is in neither is lost.
+ * be covered and may not is kept: a picture that is there twice is seen once, one that is in neither is lost. `same`: what came
+ * of the segment's own file before, which is theirs, by their clock, whatever the clocks say of each other.
  */
 export const verdictOf = (
   segment: Interval,
   covered: ReadonlyArray<Interval>,
   shift: number,
   errorMs: number,
+  same: ReadonlyArray<Interval> = [],
 ): Verdict => {
-  const ours = { start: segment.start + shift, end: segment.end + shift }
   const margin = errorMs <= certainMs ? 0 : errorMs
-  const surely = covered.map(({ end, start }) => ({ start: start + margin, end: end - margin }))
-  const keep = without(ours, surely.filter(({ end, start }) => end > start)).filter(({ end, start }) =>
-    end - start > joinMs
-  )
+  const surely = covered.map(({ end, start }) => ({ start: start - shift + margin, end: end - shift - margin }))
+  const keep = without(segment, unite([...surely, ...same], 0)).filter(({ end, start }) => end - start > joinMs)
   if (keep.length === 0) return { state: "covered" }
   const [only] = keep
-  if (keep.length === 1 && only!.start === ours.start && only!.end === ours.end) return { state: "wanted" }
-  return { state: "cut", keep: keep.map(({ end, start }) => ({ start: start - shift, end: end - shift })) }
+  if (keep.length === 1 && only!.start === segment.start && only!.end === segment.end) return { state: "wanted" }
+  return { state: "cut", keep }
 }
 
 /** Invariant 3: the runs within `run` that overlap what is kept, each from the key fragment before it. */

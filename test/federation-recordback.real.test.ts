@@ -3,6 +3,7 @@ import { unite } from "#cluster/recordback-manifest.ts"
 import { makeFragmentBuilder } from "#media/fmp4.ts"
 import type { FileIdentity, Storage } from "#media/storage.ts"
 import * as Database from "#ops/database.ts"
+import { fragmentsOfFile } from "#schema/federation-recordback.ts"
 import type { RecordBackProgress } from "#schema/federation.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
@@ -26,11 +27,18 @@ const ofHome = (identity: FileIdentity): FileIdentity => ({ ...identity, nodeId:
 
 type Door = Storage["Service"]
 
-/** A sealed file of fragments of a second, a MiB each. */
-const writeMade = (storage: Door, identity: FileIdentity, sequence: number, startMs: number, seconds: number) =>
+/** A sealed file of fragments of a second, a MiB each unless their pictures have other `bytes`. */
+const writeMade = (
+  storage: Door,
+  identity: FileIdentity,
+  sequence: number,
+  startMs: number,
+  seconds: number,
+  bytes = 100_000,
+) =>
   Effect.gen(function*() {
     const writer = yield* storage.create(identity, parameters, { sequence, startMs })
-    for (const fragment of fragmentsFrom(startMs, seconds, 100_000)) {
+    for (const fragment of fragmentsFrom(startMs, seconds, bytes)) {
       while (!writer.append({ ...fragment })) yield* Effect.sleep(10)
     }
     return yield* writer.seal
@@ -235,6 +243,65 @@ describe("record-back", () => {
             assert.isTrue(scanned.every(({ file, tornBytes }) => file.sealed && tornBytes === 0))
             assert.deepStrictEqual(yield* fragmentsOf(storage, seen, servingId), before.seen)
           }))
+      }).pipe(Effect.scoped),
+    { timeout: 180_000 },
+  )
+
+  it.live(
+    "knows what came home before by its name: after a death between disk and database, without its database, with another clock",
+    () =>
+      Effect.gen(function*() {
+        const { home, serving } = yield* stage
+        const to = line()
+        const before = yield* life(optionsIn(serving.root), (storage) =>
+          Effect.gen(function*() {
+            for (const n of [0, 1, 2]) yield* writeMade(storage, ofServing(made), n, t0 + n * 20_000, 20, 1_000)
+            return yield* fragmentsOf(storage, made, servingId)
+          }))
+        const query = <A>(use: (sql: SqlClient.SqlClient) => Effect.Effect<A, unknown>) =>
+          Effect.flatMap(SqlClient.SqlClient, use).pipe(
+            Effect.provide(Database.layer({ url: home.url, applicationName: "test", maxConnections: 2 })),
+            Effect.orDie,
+          )
+
+        // Both die when the first file is among the recordings and in no database.
+        const adopting = yield* Deferred.make<void>()
+        home.adopting = Effect.andThen(Deferred.succeed(adopting, undefined), Effect.never)
+        to.onSegment = ({ sequence }) => sequence < fragmentsOfFile ? Effect.void : Effect.never
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* liveHome(to, home, serving, [made])
+          const { backs } = yield* liveServing(to, serving, home, [made])
+          yield* backs.begin(orderOf(reroute))
+          yield* Deferred.await(adopting)
+        }))
+        home.adopting = Effect.void
+        to.onSegment = () => Effect.void
+        assert.lengthOf(home.adopted, 0)
+
+        // The home node stores it by itself: nobody has to ask.
+        yield* Effect.scoped(Effect.gen(function*() {
+          const { storage } = yield* liveHome(to, home, serving, [made])
+          const isStored = query((sql) => sql`SELECT 1 FROM recordback_incoming WHERE state = 'stored'`)
+          while ((yield* isStored).length === 0) yield* Effect.sleep(50)
+          assert.deepStrictEqual(home.adopted, storage.files(made.recordingId, everything))
+          assert.lengthOf(home.adopted, 1)
+        }))
+        const sent = to.sent.length
+
+        // Of its database nothing is left, and its clock has been set back: by the clock it would have the next five seconds too.
+        yield* query((sql) => sql`DELETE FROM recordback_incoming`)
+        to.aheadMs = -5_000
+        yield* Effect.scoped(Effect.gen(function*() {
+          const { storage } = yield* liveHome(to, home, serving, [made])
+          const { backs } = yield* liveServing(to, serving, home, [made])
+          assert.deepInclude(yield* endOf(backs), { state: "done", reason: "" })
+          assert.deepStrictEqual(yield* fragmentsOf(storage, made, servingId), before)
+          assert.lengthOf(storage.files(made.recordingId, everything), 3)
+          assert.deepStrictEqual(
+            to.sent.slice(sent).sort(),
+            [1, 2].map((n) => `${made.recordingId}/${n * fragmentsOfFile}`),
+          )
+        }))
       }).pipe(Effect.scoped),
     { timeout: 180_000 },
   )

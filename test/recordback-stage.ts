@@ -56,6 +56,8 @@ export interface Side {
   readonly told: Array<string>
   /** Of footage on its way home, as its administrator set it. */
   limitMiB: number
+  /** Runs when its index is told of a file that came home; may never return. */
+  adopting: Effect.Effect<void>
   /** What its gap ledger was told. */
   readonly amended: Array<
     { readonly recordingId: RecordingId } & Parameters<RecorderSupervisor["Service"]["amend"]>[1]
@@ -79,6 +81,7 @@ const sideOf = Effect.fnUntraced(function*(nodeId: NodeId, url: Redacted.Redacte
     url,
     identity,
     adopted: [],
+    adopting: Effect.void,
     released: [],
     gaps: [],
     amended: [],
@@ -126,7 +129,8 @@ const ground = (side: Side, recordings: ReadonlyArray<FileIdentity>) =>
     Layer.mock(RecordLedger, {
       recordingsOf: (asked) =>
         Effect.succeed(new Set(asked === slot ? recordings.map(({ recordingId }) => recordingId) : [])),
-      adopted: (files) => Effect.sync(() => void side.adopted.push(...files)),
+      adopted: (files) =>
+        Effect.andThen(Effect.suspend(() => side.adopting), Effect.sync(() => void side.adopted.push(...files))),
       released: (files) => Effect.sync(() => void side.released.push(...files)),
       gapsOf: (id) => Effect.succeed(side.gaps.filter(({ recordingId }) => recordingId === id)),
     }),
@@ -159,9 +163,11 @@ export interface Line {
   /** Runs before a segment is handed on; may never return. */
   onSegment: (head: SegmentHead) => Effect.Effect<void>
   readonly sent: Array<string>
+  /** How far the home node's clock goes ahead of the other's. */
+  aheadMs: number
 }
 
-export const line = (): Line => ({ home: null, onSegment: () => Effect.void, sent: [] })
+export const line = (): Line => ({ home: null, onSegment: () => Effect.void, sent: [], aheadMs: 0 })
 
 const decodeHead = Schema.decodeUnknownEffect(Schema.fromJsonString(SegmentHead))
 const decodeSession = Schema.decodeUnknownEffect(SessionRequest)
@@ -182,7 +188,10 @@ const answer = Effect.fnUntraced(function*(to: Line, from: NodeId, request: Peer
   const { home } = to
   if (home === null) return yield* away
   const { body, path } = request
-  if (path.endsWith("/transfer-key")) return yield* home.transferKey()
+  if (path.endsWith("/transfer-key")) {
+    const key = yield* home.transferKey()
+    return { ...key, clockMs: key.clockMs + to.aheadMs }
+  }
   if (path.endsWith("/sessions")) {
     const json = body !== undefined && "json" in body ? body.json : null
     return yield* home.open(from, yield* Effect.orDie(decodeSession(json)))

@@ -120,6 +120,14 @@ describe("a manifest", () => {
       { offsetMs: 0, errorMs: 1_001 },
       "too slow an answer to tell",
     )
+    // What came of the same file before is told by its own clock.
+    const same = [{ start: 6_000, end: 8_000 }]
+    assert.deepStrictEqual(verdictOf({ start: 6_000, end: 8_000 }, [], shift, errorMs, same), { state: "covered" })
+    assert.deepStrictEqual(verdictOf({ start: 8_000, end: 9_000 }, [], shift, errorMs, same), { state: "wanted" })
+    assert.deepStrictEqual(verdictOf({ start: 1_000, end: 9_000 }, ours, shift, 0, same), {
+      state: "cut",
+      keep: [{ start: 5_000, end: 6_000 }, { start: 8_000, end: 9_000 }],
+    })
     // What may be covered and may not is kept.
     assert.deepStrictEqual(verdictOf({ start: 2_000, end: 9_000 }, ours, shift, errorMs), {
       state: "cut",

@@ -6,7 +6,8 @@
  *    while this node did not serve; anything else is refused before a byte of it is read.
  * 2. What is held in quarantine is proven: seal, length, hash, identity, interval, whole fragments, synced. A held segment is not
  *    written to again.
- * 3. A receipt is given for what is among the recordings and in the index, or what this node recorded itself; never for less.
+ * 3. A receipt is given for what is among the recordings and in the index, or what this node recorded itself; never for less. What
+ *    came of a file before is known by the file's name (recorder, epoch, sequence); clocks are asked of other footage alone.
  * 4. What the guardian could not record either gets its cause from it, once everything it has is here.
  * 5. Sessions live in memory, {@link mostSessions} at most, each for {@link idleMs} after its last use; what they brought stays.
  */
@@ -22,6 +23,7 @@ import { RecorderSupervisor } from "#media/recorder.ts"
 import { Storage } from "#media/storage.ts"
 import type { EpochMs, Interval, NodeId, RecordingId } from "#schema/common.ts"
 import {
+  fragmentsOfFile,
   type ManifestEntry,
   RecordBackRefused,
   type SegmentAnswer,
@@ -31,6 +33,7 @@ import {
   TransferKeyExpired,
 } from "#schema/federation-recordback.ts"
 import type { Recording } from "#schema/record-config.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import { uuid7 } from "#schema/uuid.ts"
 import { Clock, Effect, Layer } from "effect"
 import { makeTransferKeys, signReceipt } from "./federation-recordback-keys.ts"
@@ -44,14 +47,31 @@ const futureMs = 86_400_000
 const nothing = { keep: [], receipt: null, reason: "" } as const
 const nameOf = ({ epoch, recordingId, sequence }: SegmentName): SegmentName => ({ recordingId, epoch, sequence })
 
-/** What this node has of a recording, its own and what came from others, around an interval of its own clock. */
+const spanOf = ({ endMs, startMs }: Pick<SegmentFile, "startMs" | "endMs">): Interval => ({
+  start: startMs,
+  end: endMs,
+})
+
+/**
+ * What this node has where a segment of `from` lies. `covered`: what it recorded itself, and what came from third ones, around an
+ * interval of its own clock. `same`: what came of the segment's file, by the clock of `from`. Other files of `from` are other footage.
+ */
 const makeCoverage = Effect.gen(function*() {
   const [storage, supervisor] = yield* Effect.all([Storage, RecorderSupervisor])
-  return (recordingId: RecordingId, around: Interval): ReadonlyArray<Interval> =>
-    coverageOf(
-      storage.files(recordingId, around).map((file) => ({ start: file.startMs, end: file.endMs })),
-      supervisor.gaps(recordingId, around).map((gap) => ({ start: gap.startMs, end: gap.endMs ?? around.end })),
-    )
+  return (from: NodeId, { durationMs, epoch, recordingId, sequence, startMs }: ManifestEntry, shift: number) => {
+    const segment = { start: startMs, end: startMs + durationMs }
+    const around = { start: segment.start + shift, end: segment.end + shift }
+    const isOf = (file: SegmentFile) =>
+      file.nodeId === from && file.epoch === epoch && file.sequence === Math.floor(sequence / fragmentsOfFile)
+    return {
+      segment,
+      same: storage.files(recordingId, segment).filter(isOf).map(spanOf),
+      covered: coverageOf(
+        storage.files(recordingId, around).filter(({ nodeId }) => nodeId !== from).map(spanOf),
+        supervisor.gaps(recordingId, around).map((gap) => ({ start: gap.startMs, end: gap.endMs ?? around.end })),
+      ),
+    }
+  }
 })
 
 /** Which entries may come at all: the reason why not, by segment. */
@@ -157,7 +177,7 @@ const make = Effect.gen(function*() {
   const judge = yield* makeJudge
   const coverage = yield* makeCoverage
   const explain = yield* makeExplain
-  const { complete, take } = yield* makeTake(sessions)
+  const { complete, settle, take } = yield* makeTake(sessions)
 
   const granted = Effect.fnUntraced(function*(from: NodeId) {
     const refused = new RecordBackRefused({ reason: "This node was not granted the guardianship" })
@@ -213,7 +233,13 @@ const make = Effect.gen(function*() {
     yield* explain(name, gaps)
     const nowMs = yield* Clock.currentTimeMillis
     const { reasonOf, recordings } = yield* judge(manifest, nowMs + Math.max(0, -shift))
-    const { answers, changed, open: fresh, same } = sortOut(manifest, yield* store.find(from, manifest.map(nameOf)))
+    // What was held whole and not stored, for a process that died or a request that was let go, comes first: it is as good as stored.
+    const names = manifest.map(nameOf)
+    const held = (yield* store.find(from, names)).filter(({ state }) => state === "held")
+    yield* Effect.forEach(new Set(held.map(({ fileId }) => fileId)), (fileId) => complete(from, fileId), {
+      discard: true,
+    })
+    const { answers, changed, open: fresh, same } = sortOut(manifest, yield* store.find(from, names))
     const broken = yield* letGo(manifest, same, changed)
     const kept = same.filter((row) => !broken.has(row.fileId))
     const again = new Set(same.filter((row) => broken.has(row.fileId)).map(keyOf))
@@ -224,9 +250,8 @@ const make = Effect.gen(function*() {
         answers.push({ ...nameOf(entry), ...nothing, state: "refused", reason })
         continue
       }
-      const segment = { start: entry.startMs, end: entry.startMs + entry.durationMs }
-      const around = { start: segment.start + shift, end: segment.end + shift }
-      const verdict = verdictOf(segment, coverage(entry.recordingId, around), shift, offsetErrorMs)
+      const { covered, same: came, segment } = coverage(from, entry, shift)
+      const verdict = verdictOf(segment, covered, shift, offsetErrorMs, came)
       if (verdict.state === "covered") {
         const receipt = yield* coveredReceipt(entry, from, rerouteId)
         answers.push({ ...nameOf(entry), ...nothing, state: "covered", receipt })
@@ -245,21 +270,14 @@ const make = Effect.gen(function*() {
       entries: new Map(manifest.map((entry) => [keyOf(entry), entry])),
     }
     sessions.add(session, nowMs)
-    // What a former process held whole and had no time to store.
-    const whole = yield* Effect.forEach(
-      new Set(kept.filter((row) => row.state === "held").map(({ fileId }) => fileId)),
-      (fileId) => complete(from, fileId),
-    )
-    const stored = new Map(whole.flat().map((answer) => [keyOf(answer), answer]))
     for (const row of kept) {
-      const state = row.state === "held" ? "held" as const : "wanted" as const
-      answers.push(stored.get(keyOf(row)) ?? { ...nameOf(row), ...nothing, state })
+      answers.push({ ...nameOf(row), ...nothing, state: row.state === "held" ? "held" : "wanted" })
     }
     for (const row of promised) answers.push({ ...nameOf(row), ...nothing, state: "wanted" })
     return { sessionId: session.id, segments: answers }
   })
 
-  yield* upkeepAtHome(sessions.forget)
+  yield* upkeepAtHome(sessions.forget, settle)
 
   return RecordBackHome.of({
     transferKey: () => keys.current,

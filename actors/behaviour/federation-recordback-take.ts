@@ -5,7 +5,7 @@
  * 1. One pass and the memory of {@link gatheredBytes}: what comes in pieces of a TLS record is gathered, then opened, hashed and written
  *    at one go, and believed when the tag, the length and the hash hold.
  * 2. A file is stored once: adopted, then the gap ledger lets go of what it covers, then the index is told, then receipts; each step
- *    may be repeated after a crash.
+ *    may be repeated after a crash, and is without being asked for: at the next start and every hour.
  * 3. At most {@link atOnce} segments come in at once; further ones wait.
  */
 import { RecordLedger } from "#actors/protocol/record.ts"
@@ -139,7 +139,7 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
   })
 
   /** Stores a file of which every segment is held; its segments as they stand otherwise. */
-  const complete = (from: NodeId, fileId: string) =>
+  const storeFile = (from: NodeId, fileId: string) =>
     Effect.gen(function*() {
       const rows = yield* store.ofFile(fileId)
       if (rows.some(({ state }) => state === "wanted")) return rows.map((row) => answer(row, row.state, row.receipt))
@@ -147,17 +147,28 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
       const bytes = rows.reduce((sum, row) => sum + row.bytes, 0)
       const file = yield* storage.quarantine.adopt({ id: fileId, bytes }).pipe(
         Effect.catchTag("StorageError", (error) => Effect.fail(noRoom(error))),
-        Effect.catchTag("NotFootage", (error) =>
-          // Somebody cleared the quarantine: everything of it comes again.
-          Effect.andThen(
-            Effect.andThen(Effect.ignore(storage.quarantine.discard(fileId)), store.forget([fileId])),
-            invalid("footage", error.message),
-          )),
       )
       yield* cover(file)
       yield* ledger.adopted([file])
       return yield* Effect.forEach(rows, (row) => store1(from, row))
     }).pipe(Semaphore.withPermit(storing))
+  const complete = (from: NodeId, fileId: string) =>
+    Effect.catchTag(storeFile(from, fileId), "NotFootage", (error) =>
+      // Somebody cleared the quarantine: everything of it comes again.
+      Effect.andThen(
+        Effect.andThen(Effect.ignore(storage.quarantine.discard(fileId)), store.forget([fileId])),
+        invalid("footage", error.message),
+      ))
+  /** Stores what is held whole, whoever brought it and whether they ever ask again. What is on a disk that is away waits for it. */
+  const settle = Effect.gen(function*() {
+    for (const { fileId, from } of yield* store.whole) {
+      yield* storeFile(from, fileId).pipe(
+        Effect.catchTag("NotFootage", () => Effect.void),
+        Effect.catchTag("RecordBackNoRoom", (error) =>
+          Effect.logWarning("What came home whole cannot be stored", error)),
+      )
+    }
+  })
 
   /** Writes what comes to quarantine; the caller has seen that it is wanted. */
   const write = <E>(
@@ -225,6 +236,7 @@ export const makeTake = Effect.fnUntraced(function*(sessions: Sessions) {
 
   return {
     complete,
+    settle,
     take: <E>(from: NodeId, head: SegmentHead, sealed: Stream.Stream<Uint8Array, E>) =>
       Effect.suspend(() =>
         sessions.begin(from, head) ?

@@ -2,8 +2,8 @@
  * What of record-back goes after its time, on the home node and on the one that recorded.
  *
  * Invariants
- * 1. What is promised or held and is not touched for {@link partMs} is let go, with its part in quarantine: if it ever comes, it comes
- *    anew. What nobody waits for goes at once.
+ * 1. What is promised or held of a file that is not whole, and is not touched for {@link partMs}, is let go, with its part in quarantine:
+ *    if it ever comes, it comes anew. What nobody waits for goes at once; what is whole is stored.
  * 2. Names and receipts of what came home are kept for {@link receiptMs}, as long as the serving node keeps its jobs. What is asked
  *    again afterwards is on the disk, and answered by it.
  * 3. The guardian's copy of a file goes a little after the last receipt of it is in; what could not be deleted then goes at a later look.
@@ -21,27 +21,30 @@ const dayMs = 86_400_000
 const partMs = 7 * dayMs
 const receiptMs = 90 * dayMs
 
-/** Of the home node; `forget`: sessions that ended. The first look is over when it returns. */
-export const upkeepAtHome = Effect.fnUntraced(function*(forget: (nowMs: number) => void) {
-  const [storage, store] = yield* Effect.all([Storage, RecordBackHomeStore])
-  const look = chore(
-    "Upkeep of what comes home",
-    Effect.gen(function*() {
-      const nowMs = yield* Clock.currentTimeMillis
-      forget(nowMs)
-      yield* store.expire(nowMs - partMs, nowMs - receiptMs)
-      const parts = yield* storage.quarantine.ids
-      const awaited = yield* store.awaited(parts)
-      yield* Effect.forEach(
-        parts.filter((id) => !awaited.has(id)),
-        (id) => Effect.ignore(storage.quarantine.discard(id)),
-        { discard: true },
-      )
-    }),
-  )
-  yield* look
-  yield* Effect.forkScoped(Effect.repeat(Effect.andThen(Effect.sleep(lookEvery), look), Schedule.forever))
-})
+/**
+ * Of the home node; `forget`: sessions that ended, `settle`: what is held whole. The first look is over when it returns, but for what
+ * waits for disks.
+ */
+export const upkeepAtHome = Effect.fnUntraced(
+  function*<E>(forget: (nowMs: number) => void, settle: Effect.Effect<void, E>) {
+    const [storage, store] = yield* Effect.all([Storage, RecordBackHomeStore])
+    const look = chore(
+      "Upkeep of what comes home",
+      Effect.gen(function*() {
+        const nowMs = yield* Clock.currentTimeMillis
+        forget(nowMs)
+        yield* store.expire(nowMs - partMs, nowMs - receiptMs)
+        const parts = yield* storage.quarantine.ids
+        const awaited = yield* store.awaited(parts)
+        yield* Effect.forEach(parts.filter((id) => !awaited.has(id)), (id) =>
+          Effect.ignore(storage.quarantine.discard(id)), { discard: true })
+      }),
+    )
+    yield* look
+    yield* Effect.forkScoped(Effect.repeat(Effect.andThen(Effect.sleep(lookEvery), look), Schedule.forever))
+    yield* Effect.forkScoped(Effect.repeat(chore("Storing what came home whole", settle), Schedule.spaced(lookEvery)))
+  },
+)
 
 /** Of the node that recorded. */
 export const upkeepOfJobs = Effect.fnUntraced(function*(planner: Effect.Success<ReturnType<typeof makePlanner>>) {

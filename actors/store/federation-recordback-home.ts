@@ -69,15 +69,21 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
         DELETE FROM recordback_incoming WHERE file_id = ANY (${[...fileIds]}::text[]) AND state <> 'stored'`).pipe(
         Effect.asVoid,
       ),
-    /** Lets go of what was promised or held and not touched since, and of what was stored so long ago. */
+    /** Files to be of which every segment is held, and not every one stored. */
+    whole: answered(sql<{ readonly fileId: string; readonly from: NodeId }>`
+      SELECT file_id AS "fileId", serving_node_id AS "from" FROM recordback_incoming
+      WHERE file_id IN (SELECT file_id FROM recordback_incoming WHERE state = 'held')
+      GROUP BY file_id, serving_node_id HAVING bool_and(state <> 'wanted') ORDER BY file_id`),
+    /** Lets go of what was promised or held of files that are not whole and not touched since, and of what was stored so long ago. */
     expire: (waitingBeforeMs: EpochMs, storedBeforeMs: EpochMs) =>
       answered(sql`
         DELETE FROM recordback_incoming AS r
         WHERE (r.state = 'stored' AND r.updated_at < ${new Date(storedBeforeMs)})
-          OR (r.state <> 'stored' AND NOT EXISTS (
-            SELECT 1 FROM recordback_incoming AS o WHERE o.file_id = r.file_id AND o.updated_at >= ${new Date(
-        waitingBeforeMs,
-      )}))`),
+          OR (r.state <> 'stored'
+            AND EXISTS (SELECT 1 FROM recordback_incoming AS w WHERE w.file_id = r.file_id AND w.state = 'wanted')
+            AND NOT EXISTS (
+              SELECT 1 FROM recordback_incoming AS o
+              WHERE o.file_id = r.file_id AND o.updated_at >= ${new Date(waitingBeforeMs)}))`),
     held: (servingNodeId: NodeId, name: SegmentName, nowMs: EpochMs) =>
       answered(sql`
         UPDATE recordback_incoming SET state = 'held', updated_at = ${new Date(nowMs)}

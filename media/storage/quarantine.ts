@@ -4,9 +4,11 @@
  * Invariants
  * 1. A part has the length of its front and what was written of its fragments; holes read as zeros and are no footage.
  * 2. A file leaves quarantine by one rename, after all its fragments were read, its bytes synced and its index written. A crash
- *    before the rename leaves an index without media, which the next scan clears away; after it, a whole file.
- * 3. The front is written anew with the file's id; recorder, epoch, sequence and origin stay as they came.
- * 4. Nothing here reads or writes at a path that does not come from a UUIDv7.
+ *    before the rename leaves an index without media, which the next scan clears away; after it, a whole file. Who asked for it
+ *    may go: once begun, the way out of quarantine is gone to its end, up to the catalogue.
+ * 3. A file that left quarantine is known by its id where it stands, also if it failed on the last steps of that way.
+ * 4. The front is written anew with the file's id; recorder, epoch, sequence and origin stay as they came.
+ * 5. Nothing here reads or writes at a path that does not come from a UUIDv7.
  */
 import { Uuid7 } from "#schema/common.ts"
 import { Effect, Schema, Semaphore } from "effect"
@@ -100,9 +102,24 @@ const fragmentsWithin = async (
   return at === to && entries.length > 0 ? entries : null
 }
 
-/** What of a part is still to be done; `finish` runs with the index at hand. */
-const place = async (folder: Folder, planned: Planned, entries: ReadonlyArray<IndexEntry>, bytes: number) => {
-  const { description, front, initBytes } = planned
+/** Path of a file that left quarantine, or null. */
+const adoptedPath = async (folder: Folder, id: string): Promise<string | null> => {
+  const names = await readdir(folder.options.path).catch(() => [])
+  for (const name of names.filter((one) => isId(one))) {
+    const path = join(folder.options.path, name, `${id}.mp4`)
+    if (await isThere(path)) return path
+  }
+  return null
+}
+
+/** The way out of quarantine for what lies at `path`; again, for one that has gone it before. */
+const place = async (
+  folder: Folder,
+  path: string,
+  { description, front, initBytes }: Planned,
+  entries: ReadonlyArray<IndexEntry>,
+  bytes: number,
+) => {
   const base = join(folder.options.path, description.recordingId, description.id)
   const header = { description, initBytes, firstOffset: front.length }
   const seal = sealOf(entries, description, bytes)
@@ -114,7 +131,7 @@ const place = async (folder: Folder, planned: Planned, entries: ReadonlyArray<In
   } finally {
     await index.close()
   }
-  await rename(pathOf(folder, description.id), `${base}.mp4`)
+  await rename(path, `${base}.mp4`)
   await syncDirectory(dirname(base))
   await syncDirectory(folder.options.path)
   return { base, header, seal }
@@ -156,12 +173,25 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
   const closing = (folder: Folder, opened: FileHandle) =>
     Effect.ignore(attempt(folder.name, "closing", () => opened.close()))
 
+  /** Where all of it lies: in quarantine, or already out of it. */
+  const located = Effect.fnUntraced(function*(id: string) {
+    if (!isId(id)) return null
+    const folder = yield* found(id)
+    if (folder !== null) return { folder, path: pathOf(folder, id) }
+    for (const one of room.folders) {
+      const path = yield* Effect.promise(() => adoptedPath(one, id))
+      if (path !== null) return { folder: one, path }
+    }
+    return null
+  })
+
   /** A part as it lies there, its front told by itself. */
   const reopen = Effect.fnUntraced(function*({ bytes, id }: Pick<Incoming, "id" | "bytes">) {
-    const folder = isId(id) ? yield* found(id) : null
-    if (folder === null) return yield* new NotFootage({ detail: "nothing of it has come yet" })
+    const where = yield* located(id)
+    if (where === null) return yield* new NotFootage({ detail: "nothing of it has come yet" })
+    const { folder, path } = where
     const file = yield* Effect.acquireRelease(
-      attempt(folder.name, "opening a file in quarantine", () => open(pathOf(folder, id), "r+")),
+      attempt(folder.name, "opening a file in quarantine", () => open(path, "r+")),
       (opened) => closing(folder, opened),
     )
     const front = yield* attempt(folder.name, "reading quarantine", () => readFront(file))
@@ -171,7 +201,7 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
       front: Buffer.concat([front.initBytes, identityBox(front.description)]),
       initBytes: front.init.bytes,
     }
-    return { end: made.front.length + bytes, file, folder, made }
+    return { end: made.front.length + bytes, file, folder, made, path }
   })
 
   const openIt = Effect.fnUntraced(function*(incoming: Incoming) {
@@ -210,10 +240,34 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
     } satisfies Quarantined
   })
 
+  /** Invariant 2: from the catalogue's word of it to the last of what is derived from it. */
+  const leave = Effect.fnUntraced(
+    function*(folder: Folder, path: string, made: Planned, entries: ReadonlyArray<IndexEntry>, end: number) {
+      const { description } = made
+      const { startMs } = description
+      const nothing = { fragments: 0, bytes: 0, startMs, endMs: startMs, frames: 0 }
+      // The catalogue knows of a file before it is there, so that a scan in between leaves it alone.
+      room.catalogue.put(fromDescription(description, folder.name, nothing, { sealed: false, growing: true }))
+      const { base, header, seal } = yield* reported(
+        folder,
+        attempt(folder.name, "moving a file out of quarantine", () => place(folder, path, made, entries, end)),
+      ).pipe(Effect.tapError(() => Effect.sync(() => room.catalogue.remove(description.id))))
+      const kept = room.catalogue.put(fromDescription(description, folder.name, seal, { sealed: true, growing: false }))
+      yield* Effect.promise(async () => {
+        await appendSummary(dirname(base), { header, seal })
+        await appendOutlines(
+          outlinePath(dirname(base), dayOf(kept.startMs)),
+          encodeOutline(kept, FragmentTable.of(entries)),
+        )
+      })
+      return toSegmentFile(kept)
+    },
+  )
+
   const adoptIt = Effect.fnUntraced(function*(incoming: Pick<Incoming, "id" | "bytes">) {
     const there = room.catalogue.get(incoming.id)
     if (there !== undefined && there.sealed) return toSegmentFile(there)
-    const { end, file, folder, made } = yield* reopen(incoming)
+    const { end, file, folder, made, path } = yield* reopen(incoming)
     const entries = yield* attempt(
       folder.name,
       "reading quarantine",
@@ -227,30 +281,7 @@ export const makeQuarantine = Effect.fnUntraced(function*(room: Room) {
         await file.sync()
       }),
     )
-    // The catalogue knows of a file before it is there, so that a scan in between leaves it alone.
-    const nothing = {
-      fragments: 0,
-      bytes: 0,
-      startMs: made.description.startMs,
-      endMs: made.description.startMs,
-      frames: 0,
-    }
-    room.catalogue.put(fromDescription(made.description, folder.name, nothing, { sealed: false, growing: true }))
-    const { base, header, seal } = yield* reported(
-      folder,
-      attempt(folder.name, "moving a file out of quarantine", () => place(folder, made, entries, end)),
-    ).pipe(Effect.tapError(() => Effect.sync(() => room.catalogue.remove(incoming.id))), Effect.uninterruptible)
-    const kept = room.catalogue.put(
-      fromDescription(made.description, folder.name, seal, { sealed: true, growing: false }),
-    )
-    yield* Effect.promise(async () => {
-      await appendSummary(dirname(base), { header, seal })
-      await appendOutlines(
-        outlinePath(dirname(base), dayOf(kept.startMs)),
-        encodeOutline(kept, FragmentTable.of(entries)),
-      )
-    })
-    return toSegmentFile(kept)
+    return yield* Effect.uninterruptible(leave(folder, path, made, entries, end))
   }, Effect.scoped)
 
   const quarantine: Storage["Service"]["quarantine"] = {
