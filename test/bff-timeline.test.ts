@@ -37,9 +37,9 @@ describe("a timeline of several nodes", () => {
     assert.strictEqual(gaps.length, 1)
     assert.deepStrictEqual([gaps[0]?.start, gaps[0]?.end], [100, 104])
     assert.deepStrictEqual(stretchesOf(spans), [
-      { start: 0, end: 100, holder: home },
-      { start: 104, end: 203, holder: guardian },
-      { start: 203, end: 300, holder: home },
+      { start: 0, end: 100, holder: home, recordedMs: 100 },
+      { start: 104, end: 203, holder: guardian, recordedMs: 99 },
+      { start: 203, end: 300, holder: home, recordedMs: 97 },
     ])
   })
 

@@ -12,7 +12,7 @@ import { Hls } from "#media/hls.ts"
 import type { NodeId, ReplaySessionId } from "#schema/common.ts"
 import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
-import { ReplayFileNotFound, ReplayUri, ReplayUriRequest } from "#schema/replay.ts"
+import { FootageNotFound, ReplayFileNotFound, ReplayUri, ReplayUriRequest } from "#schema/replay.ts"
 import { Effect, Schema, Stream } from "effect"
 
 export type PlaylistName = "master.m3u8" | "playlist.m3u8" | "subtitle-playlist.m3u8"
@@ -81,7 +81,13 @@ export const makeHolders = Effect.gen(function*() {
       holder,
       { method: "POST", path: "/replay/api/v1/replay/uri", body: { json }, onBehalfOf },
       ReplayUri,
-    ).pipe(Effect.catchTag("NodeNotFound", strange))
+    ).pipe(
+      Effect.catchTag("NodeNotFound", strange),
+      Effect.catchTag("PeerRefused", (error): Effect.Effect<never, PeerRefused | FootageNotFound> =>
+        Effect.fail(
+          error.theirStatus === 404 ? new FootageNotFound({ start: request.start, end: request.end ?? null }) : error,
+        )),
+    )
   })
 
   return {

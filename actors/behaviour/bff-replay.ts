@@ -6,10 +6,9 @@
  *    is besides judged by that node.
  * 2. Sessions are in memory, {@link mostSessions} at most, the oldest leaves first; a restart of this node ends them. One that is not
  *    known is told as ended (410), never as missing (404), by which players mean footage: it is to be asked for anew.
- * 3. What a member of the cluster has that is away is left out, and the answer is partial; where nothing else is there, its name is told.
- * 4. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
+ * 3. A session without an end follows the recording from node to node: where another node goes on, its footage is appended, and what
  *    was shown of the node before stays as it was.
- * 5. What a node has told a player of and has no more, or cannot give now, is shown from whichever node has it (`bff-moved.ts`).
+ * 4. What a node has told a player of and has no more, or cannot give now, is shown from whichever node has it (`bff-moved.ts`).
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
 import type { Federated, FileFound } from "#actors/protocol/bff-federation.ts"
@@ -20,12 +19,11 @@ import { Members } from "#cluster/members.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { momentIn } from "#media/hls-moment.ts"
 import { joinMaster, joinMedia, type NoPlaylist } from "#media/hls-seam.ts"
-import { type FederatedReplay, FederatedSessionId, type FederatedSource } from "#schema/bff-federation.ts"
-import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
-import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
+import { type FederatedReplay, FederatedSessionId } from "#schema/bff-federation.ts"
+import type { EpochMs, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
+import { PeerRefused } from "#schema/federation.ts"
 import { decide, type ResourceRef, unnarrowed, type UserPrincipal } from "#schema/permission.ts"
 import { InvalidInput } from "#schema/problem.ts"
-import type { RecordingNotFound } from "#schema/record-config.ts"
 import {
   FootageNotFound,
   makingPeer,
@@ -34,18 +32,16 @@ import {
   ReplaySessionNotFound,
   type ReplayUriRequest,
 } from "#schema/replay.ts"
-import { Clock, Data, Effect, Result, Schedule } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { makeHolders, type PlaylistName } from "./bff-holders.ts"
 import { makeMoved, type Moving } from "./bff-moved.ts"
+import { type Asked, endOf, makePlans, mostParts, type Part, segmentsIn } from "./bff-plan.ts"
 import { makeSources } from "./bff-sources.ts"
-import { stretchesOf } from "./bff-timeline.ts"
 
 /** About 20 KiB each with the playlists of a day. */
 const mostSessions = 512
 const sessionMs = 6 * 3_600_000
-/** Changes of the node within one session. */
-const mostParts = 64
 /** How often a session without an end looks whether another node goes on. */
 const lookEveryMs = 5_000
 /** Footage that comes later may have longer segments than what is there: groups of pictures rarely last longer. */
@@ -53,31 +49,12 @@ const growingTargetSeconds = 12
 
 export const basePath = "/federation/api/v1/federation-replay/hls"
 
-/** Who said that it has some footage has it no more. */
-class Moved extends Data.TaggedError("Moved")<{ readonly error: FootageNotFound | RecordingNotFound }> {}
-/** The home node has it by then: it goes where it was only after its receipt. */
-const movedPause = "500 millis"
-
-/** What one node shows of a session. */
-export interface Part {
-  readonly holder: NodeId
-  readonly sessionId: ReplaySessionId
-  /** The newest playlists that came from the holder. */
-  readonly texts: Map<PlaylistName, string>
-  /** Another node has gone on: these playlists do not change any more. */
-  closed: boolean
-}
-
-interface Session {
+interface Session extends Asked {
   readonly id: FederatedSessionId
   readonly token: RecordingToken
-  readonly who: UserPrincipal
-  readonly request: ReplayUriRequest
   readonly place: ReadonlyArray<ResourceRef> | null
   readonly expiresAt: EpochMs
   readonly parts: Array<Part>
-  /** Whose footage it is made of. */
-  readonly paired: Parameters<Effect.Success<typeof makeSources>>[3]
   readonly createdAt: EpochMs
   /** Footage up to here was looked for. */
   seenTo: EpochMs
@@ -101,8 +78,6 @@ const makeShelf = () => {
   }
 }
 
-const endOf = (end: EpochMs | undefined) => end === undefined ? {} : { end }
-
 /** A text of another node that is no playlist. */
 const unusable = (holder: NodeId) => ({ reason }: NoPlaylist) =>
   new PeerRefused({
@@ -118,48 +93,7 @@ export const makeReplay = Effect.gen(function*() {
   const [gather, holders, shelf] = [yield* makeSources, yield* makeHolders, makeShelf()]
   const moved = yield* makeMoved(gather, holders)
 
-  const plan = Effect.fnUntraced(
-    function*(token: RecordingToken, within: Interval, who: UserPrincipal, paired: Session["paired"]) {
-      const { away, sources, spans, ...rest } = yield* gather(token, within, who.username, paired)
-      const shown = spans.filter(({ holder }) => !away.has(holder))
-      const lost = new Set(spans.flatMap(({ holder }) => away.has(holder) ? [holder] : []))
-      return {
-        partial: rest.partial || lost.size > 0,
-        sources: sources.map((source): FederatedSource =>
-          lost.has(source.nodeId) ? { ...source, state: "unreachable", detail: "it does not answer" } : source
-        ),
-        spans: shown,
-        stretches: stretchesOf(shown),
-      }
-    },
-  )
-  /** Why there is nothing to show. */
-  const nothing = (
-    { sources }: { readonly sources: ReadonlyArray<FederatedSource> },
-    { end, start }: ReplayUriRequest,
-  ) => {
-    const away = sources.find(({ state }) => state === "unreachable")
-    return away === undefined ?
-      new FootageNotFound({ start, end: end ?? null }) :
-      new PeerUnreachable({ nodeId: away.nodeId, reason: `the node "${away.name}" has this footage and is away` })
-  }
-
-  /** Opens what is to be shown of each stretch; the last one grows where the session does. */
-  const openParts = (
-    stretches: ReadonlyArray<Interval & { readonly holder: NodeId }>,
-    { end, recordingToken, speed }: ReplayUriRequest,
-    who: UserPrincipal,
-  ) =>
-    Effect.forEach(stretches, ({ holder, ...stretch }, at) =>
-      Effect.map(
-        holders.open(holder, {
-          recordingToken,
-          start: stretch.start,
-          ...endOf(at < stretches.length - 1 ? stretch.end : end),
-          ...(speed === undefined ? {} : { speed }),
-        }, who),
-        (sessionId): Part => ({ holder, sessionId, texts: new Map(), closed: false }),
-      ), { concurrency: 4 })
+  const { begin: beginParts, openParts, plan } = makePlans(gather, holders)
 
   /** Its maker may still see it. */
   const sessionOf = Effect.fnUntraced(function*(id: FederatedSessionId) {
@@ -184,18 +118,13 @@ export const makeReplay = Effect.gen(function*() {
   const follow = Effect.fnUntraced(function*(session: Session, nowMs: EpochMs) {
     if (!grows(session) || nowMs < session.lookedAt + lookEveryMs || session.parts.length >= mostParts) return
     session.lookedAt = nowMs
-    const { spans, stretches } = yield* plan(
-      session.token,
-      { start: session.seenTo, end: nowMs },
-      session.who,
-      session.paired,
-    )
+    const { spans, stretches } = yield* plan(session.token, { start: session.seenTo, end: nowMs }, session)
     const last = session.parts.at(-1)
     const next = stretches.filter(({ end }) => end > session.seenTo)
     session.seenTo = Math.max(session.seenTo, ...spans.map(({ end }) => end))
     const others = next[0]?.holder === last?.holder ? next.slice(1) : next
     if (others.length === 0) return
-    const parts = yield* openParts(others.slice(0, mostParts - session.parts.length), session.request, session.who)
+    const parts = yield* openParts(others.slice(0, mostParts - session.parts.length), session)
     if (last !== undefined) last.closed = true
     session.parts.push(...parts)
   })
@@ -206,7 +135,10 @@ export const makeReplay = Effect.gen(function*() {
     if (known !== null && (part.closed || known.includes("#EXT-X-ENDLIST"))) return Effect.succeed(known)
     return holders.playlist(part.holder, part.sessionId, name).pipe(
       Effect.flatMap((text) =>
-        text === null ? Effect.succeed(known) : moved.playlist(movingOf(session, part), part.holder, text)
+        // What it told of before stands, also where it has forgotten that it did.
+        text === null || segmentsIn(text) < segmentsIn(known ?? "") ?
+          Effect.succeed(known) :
+          moved.playlist(movingOf(session, part), part.holder, text)
       ),
       Effect.tap((text) => Effect.sync(() => text === null ? undefined : part.texts.set(name, text))),
       // A node that is away keeps its place: what it has shown is shown on, and its segments come when it is back.
@@ -226,54 +158,32 @@ export const makeReplay = Effect.gen(function*() {
   const prefixOf = (session: Session, { holder, sessionId }: Part, at: number) =>
     holder === identity.nodeId ? `/replay/api/v1/hls/${sessionId}/` : `${basePath}/${holder}/${session.id}/${at}-`
 
-  /** A new session over what is planned; which nodes it is made of is told beside it. */
-  const attempt = Effect.fnUntraced(
-    function*(request: ReplayUriRequest, who: UserPrincipal, paired: Session["paired"], expiresAt: EpochMs) {
-      const nowMs = yield* Clock.currentTimeMillis
-      const { end, recordingToken: token, start } = request
-      const planned = yield* plan(token, { start, end: end ?? nowMs }, who, paired)
-      const { partial, sources, spans, stretches } = planned
-      if (stretches.length === 0) return yield* nothing(planned, request)
-      if (stretches.length > mostParts) {
-        return yield* InvalidInput.at(
-          "/payload/end",
-          `the nodes change more than ${mostParts} times within; ask for less`,
-        )
-      }
-      const session: Session = {
-        id: FederatedSessionId.make(`${ownership.slot}.${randomBytes(24).toString("base64url")}`),
-        token,
-        who,
-        request,
-        paired,
-        place: yield* resources.containing({ kind: "recordingToken", id: token }),
-        expiresAt,
-        createdAt: nowMs,
-        parts: yield* Effect.mapError(openParts(stretches, request, who), (error) =>
-          error._tag === "FootageNotFound" || error._tag === "RecordingNotFound" ? new Moved({ error }) : error),
-        seenTo: Math.max(
-          start,
-          ...spans.map((span) => span.end),
-        ),
-        lookedAt: nowMs,
-      }
-      shelf.put(session)
-      return { session, partial, sources }
-    },
-  )
-  /** What has moved between the plan and its opening is looked for again. */
-  const begin = (...asked: Parameters<typeof attempt>) =>
-    attempt(...asked).pipe(
-      Effect.retry({ times: 2, schedule: Schedule.spaced(movedPause), while: ({ _tag }) => _tag === "Moved" }),
-      Effect.catchTag("Moved", ({ error }) => Effect.fail(error)),
-    )
+  /** A new session over what the nodes have; which nodes it is made of is told beside it. */
+  const begin = Effect.fnUntraced(function*(asked: Asked, expiresAt: EpochMs) {
+    const nowMs = yield* Clock.currentTimeMillis
+    const { recordingToken: token, start } = asked.request
+    const { partial, parts, sources, spans } = yield* beginParts(asked, nowMs)
+    const session: Session = {
+      ...asked,
+      id: FederatedSessionId.make(`${ownership.slot}.${randomBytes(24).toString("base64url")}`),
+      token,
+      place: yield* resources.containing({ kind: "recordingToken", id: token }),
+      expiresAt,
+      createdAt: nowMs,
+      parts: [...parts],
+      seenTo: Math.max(start, ...spans.map(({ end }) => end)),
+      lookedAt: nowMs,
+    }
+    shelf.put(session)
+    return { session, partial, sources }
+  })
 
   const open = Effect.fn("Federated.open")(function*(request: ReplayUriRequest, who: UserPrincipal) {
     const nowMs = yield* Clock.currentTimeMillis
     if ((request.end ?? nowMs) <= request.start) {
       return yield* InvalidInput.at("/payload/end", "must lie after the start")
     }
-    const { partial, session, sources } = yield* begin(request, who, "paired nodes too", nowMs + sessionMs)
+    const { partial, session, sources } = yield* begin({ request, who, paired: "paired nodes too" }, nowMs + sessionMs)
     return {
       sessionId: session.id,
       uri: `${basePath}/${identity.nodeId}/${session.id}/master.m3u8`,
@@ -333,14 +243,15 @@ export const makeReplay = Effect.gen(function*() {
       const { end, expiresAt, loginSessionId: sessionId, recordingToken, speed, start, userId } = grant
       const who: UserPrincipal = { kind: "user", userId, username: userId, sessionId, grants: [] }
       const request = { recordingToken, start, speed, ...endOf(end ?? undefined) }
-      const { sources, stretches } = yield* plan(recordingToken, { start, end: end ?? nowMs }, who, "this cluster")
+      const asked: Asked = { request, who, paired: "this cluster" }
+      const { sources, stretches } = yield* plan(recordingToken, { start, end: end ?? nowMs }, asked)
       if (
         stretches.every(({ holder }) => holder === identity.nodeId) && (stretches.length > 0 || sources.length === 1)
       ) {
         remember(id, null, nowMs)
         return null
       }
-      const made = yield* begin(request, who, "this cluster", expiresAt)
+      const made = yield* begin(asked, expiresAt)
       remember(id, made.session.id, nowMs)
       return yield* joined(yield* sessionOf(made.session.id), name)
     },

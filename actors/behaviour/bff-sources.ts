@@ -46,6 +46,15 @@ const eitherOf = (before: ReadonlyArray<Word>, now: ReadonlyArray<Word>): Readon
   return [...now.filter(({ held, source }) => held !== null || !told.has(source.nodeId)), ...gone]
 }
 
+const recordedMs = ({ spans }: HeldTimeline): number => spans.reduce((sum, { end, start }) => sum + end - start, 0)
+
+/** What a holder told first, where some of it has gone since: whoever has it now may have been asked before it came. */
+const shrunk = (before: ReadonlyArray<Word>, now: ReadonlyArray<Word>): ReadonlyArray<HeldTimeline> =>
+  before.flatMap(({ held }) => {
+    const again = held === null ? undefined : now.find((word) => word.held?.holder === held.holder)?.held
+    return held !== null && again !== undefined && again !== null && recordedMs(again) < recordedMs(held) ? [held] : []
+  })
+
 const timelinePath = (token: RecordingToken, { end, start }: Interval) =>
   `/search/api/v1/recordings/${token}/timeline?start=${new Date(start).toISOString()}&end=${
     new Date(end).toISOString()
@@ -122,7 +131,7 @@ export const makeSources = Effect.gen(function*() {
     const words = [...eitherOf(before, now), ...others].filter(({ held }) => held === null || held.holder !== without)
     const sources = words.map(({ source }) => source)
     if (sources.every(({ state }) => state === "nothing")) return yield* new RecordingNotFound({ id: token })
-    const held = words.flatMap((word) => word.held === null ? [] : [word.held])
+    const held = [...words.flatMap((word) => word.held === null ? [] : [word.held]), ...shrunk(before, now)]
     return {
       ...uniteTimelines(held),
       partial: sources.some(({ state }) => state === "unreachable" || state === "refused"),

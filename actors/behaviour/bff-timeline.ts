@@ -112,13 +112,22 @@ export const uniteTimelines = (held: ReadonlyArray<HeldTimeline>): UnitedTimelin
   return { spans, gaps: uniteGaps(held, spans) }
 }
 
-/** Consecutive stretches that one node can show, gaps within included: what a replay is sewn from. */
-export const stretchesOf = (spans: ReadonlyArray<HeldSpan>): ReadonlyArray<Interval & { readonly holder: NodeId }> => {
-  const result: Array<Interval & { readonly holder: NodeId }> = []
+/** A stretch of a replay that one node can show, gaps within included. */
+export interface Stretch extends Interval {
+  readonly holder: NodeId
+  /** How much of it that node has. */
+  readonly recordedMs: number
+}
+
+/** Consecutive stretches: what a replay is sewn from. */
+export const stretchesOf = (spans: ReadonlyArray<HeldSpan>): ReadonlyArray<Stretch> => {
+  const result: Array<Stretch> = []
   for (const { end, holder, start } of spans) {
     const last = result.at(-1)
-    if (last?.holder === holder) result[result.length - 1] = { ...last, end }
-    else result.push({ start, end, holder })
+    const recordedMs = end - start
+    if (last?.holder === holder) {
+      result[result.length - 1] = { ...last, end, recordedMs: last.recordedMs + recordedMs }
+    } else result.push({ start, end, holder, recordedMs })
   }
   return result
 }

@@ -67,7 +67,6 @@ const makeStorage = Effect.fnUntraced(function*(options: StorageOptions) {
   const reads = yield* makeReads(room)
   return Storage.of({
     create: makeCreate(room),
-    files: (recordingId, interval) => catalogue.within(recordingId, interval),
     recordings: () => [...catalogue.recordings()],
     scan: (asked) => scanInto(room, asked),
     ...reads,
