@@ -7,7 +7,8 @@
  * 2. Paced, RTP time is that of playing: gaps take no time, and backwards the last picture of a group comes first in time though not in
  *    order (RFC 2326, appendix B; ONVIF Streaming Specification, section 6.6). Not paced, it is that of recording.
  * 3. Sounds are sent at normal speed forwards alone.
- * 4. The end is told by a goodbye on each track; a new PLAY may follow.
+ * 4. The end is told by a goodbye on each track, {@link leadMs} after the last picture and {@link introductionMs} after the first: players
+ *    that are told of it before they have shown anything forget it. A new PLAY may follow.
  */
 import type { EpochMs, Interval, RecordingId, RecordingToken } from "#schema/common.ts"
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
@@ -23,16 +24,13 @@ import type { Footage, UnitReader } from "./footage-reader.ts"
 import { channelOf, Lanes, type Player, type Wires } from "./lanes.ts"
 import { type PlayRequest, rangeText, readPlay } from "./play-request.ts"
 import { withReplayMark } from "./replay-extension.ts"
-import { ReplayTimeline } from "./replay-timeline.ts"
+import { leadAt, leadMs, ReplayTimeline } from "./replay-timeline.ts"
 import { type Step, Walk } from "./walk.ts"
 
 /** Enough that a player never waits for the disk, little enough for a thousand of them. */
 const aheadBytes = 256 * 1024
-/**
- * What is sent at once at the beginning, so that a picture is there before the first second is over; so long a goodbye waits, because
- * players that are told of the end before they have shown anything forget it.
- */
-const leadMs = 1_000
+/** GStreamer shows the first picture after two seconds, if nobody tells it otherwise. */
+const introductionMs = 3_000
 const stallMs = 60_000
 const reportEveryMs = 5_000
 /** PLAY requests that wait for the end of what plays (RFC 2326, section 10.5). */
@@ -225,10 +223,12 @@ export class RecordedPlayer extends Lanes implements Player {
 
   private run(job: Job, clock: Clock.Clock): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
+      const introducedMs = clock.currentTimeMillisUnsafe() + introductionMs
       for (let next: Job | undefined = job; next !== undefined; next = this.waiting.shift()) {
         yield* this.perform(next, clock)
         if (next.asked.paced) this.baseSeconds += next.timeline.endSeconds + pauseSeconds
-        if (this.waiting.length === 0) yield* Effect.sleep(leadMs)
+        if (this.waiting.length > 0) continue
+        yield* Effect.sleep(Math.max(leadMs, introducedMs - clock.currentTimeMillisUnsafe()))
       }
       this.fiber = null
       for (const [name, destination] of this.destinations) {
@@ -260,7 +260,7 @@ export class RecordedPlayer extends Lanes implements Player {
         const chosen = units === null ? [] : this.choose(units, job, step, row, silent)
         const lastPicture = chosen.findLast(({ unit }) => unit.track === "video")
         for (const one of chosen) {
-          yield* this.wait(job, one, step, beganMs, clock)
+          yield* this.wait(job, one, step, { beganMs, clock, final: next === null })
           const last = one === lastPicture && row === step.to - 1 && (next === null || next.broken)
           this.send(job, one, {
             sets: setsOf(parameters),
@@ -307,9 +307,16 @@ export class RecordedPlayer extends Lanes implements Player {
   }
 
   /** Until the unit is due, and the connection has room. */
-  private wait(job: Job, one: Chosen, { table, to }: Step, beganMs: number, clock: Clock.Clock): Effect.Effect<void> {
-    const moment = job.backwards ? table.endTicks(to - 1) / videoClockHz : one.decodeSeconds
-    const dueMs = job.asked.paced ? beganMs + job.timeline.at(moment) * 1000 - leadMs : 0
+  private wait(
+    { asked, backwards, timeline }: Job,
+    one: Chosen,
+    { from, table, to }: Step,
+    { beganMs, clock, final }: { readonly beganMs: number; readonly clock: Clock.Clock; readonly final: boolean },
+  ): Effect.Effect<void> {
+    const [end, start] = [table.endTicks(to - 1) / videoClockHz, table.decodeTicks(from) / videoClockHz]
+    const at = timeline.at(backwards ? end : one.decodeSeconds)
+    const left = final ? timeline.at(backwards ? start : end) - at : Infinity
+    const dueMs = asked.paced ? beganMs + at * 1000 - leadAt(left) : 0
     const early = dueMs - clock.currentTimeMillisUnsafe()
     const due = early > 5 ? Effect.sleep(early) : Effect.void
     return this.socket.writableLength <= aheadBytes ? due : Effect.andThen(due, this.room)

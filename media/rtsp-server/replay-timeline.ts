@@ -9,6 +9,16 @@
 import { videoClockHz } from "#schema/media.ts"
 import type { Step } from "./walk.ts"
 
+/** What is sent at once at the beginning, so that a picture is there before the first second is over. */
+export const leadMs = 1_000
+
+/**
+ * How long before its moment a picture is sent that so much of the line follows, milliseconds. The end comes twice as fast, a second earlier:
+ * players work out from the pictures' times and a Range when they have all, and GStreamer (`rtpjitterbuffer`, `on-npt-stop`) hands on
+ * nothing of what comes later, which on a machine that stands still for a moment would be the last pictures.
+ */
+export const leadAt = (leftSeconds: number): number => leadMs + Math.max(0, leadMs - leftSeconds * 500)
+
 export interface TimelineOptions {
   readonly paced: boolean
   readonly backwards: boolean

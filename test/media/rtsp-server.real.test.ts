@@ -91,10 +91,13 @@ const launched = (pipeline: string) =>
     )
   )
 
-const gst = (pipeline: string) => Effect.map(launched(pipeline), (stderr) => expect(stderr).not.toMatch(/ERROR/))
+/** What rtspsrc finds and nobody takes may end it before the picture is taken. */
+const sound = "source. ! application/x-rtp,media=audio ! fakesink"
+const picture = "source. ! application/x-rtp,media=video"
+const live = (source: string, decoder: string) =>
+  `${source} name=source latency=0 ${sound} num-buffers=10 ${picture} ! ${decoder} ! fakesink num-buffers=50 sync=false`
 
-/** On a machine that stalls, rtspsrc 1.22 takes an interval for ended before it has handed out what it received. */
-const mostTries = 6
+const gst = (pipeline: string) => Effect.map(launched(pipeline), (stderr) => expect(stderr).not.toMatch(/ERROR/))
 
 describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
   it.live(
@@ -110,9 +113,9 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
           yield* decode("tcp", url, 50)
           yield* decode("udp", url, 50)
           yield* decode("tcp", `rtsp://reader:hunter2hunter2@${address}`, 25)
-          const depay = "rtph264depay ! h264parse ! avdec_h264 ! fakesink num-buffers=50 sync=false"
-          yield* gst(`rtspsrc location=${url} protocols=tcp latency=0 ! ${depay}`)
-          yield* gst(`rtspsrc location=${url} protocols=udp latency=0 ! ${depay}`)
+          const depay = "rtph264depay ! h264parse ! avdec_h264"
+          yield* gst(live(`rtspsrc location=${url} protocols=tcp`, depay))
+          yield* gst(live(`rtspsrc location=${url} protocols=udp`, depay))
           yield* until("all to have left", () => server.sessions().length === 0)
           expect(server.streams()[0]).toMatchObject({ streamId, ready: true, tracks: ["h264", "aac"] })
         })),
@@ -129,14 +132,17 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("players", () => {
           expect(video).toMatchObject({ codec_name: "hevc", width: 640, height: 360 })
           expect(audio).toMatchObject({ codec_name: "pcm_alaw" })
           yield* decode("tcp", url, 50)
-          yield* gst(
-            `rtspsrc location=${url} protocols=tcp latency=0 ! rtph265depay ! h265parse ! avdec_h265 ! ` +
-              "fakesink num-buffers=50 sync=false",
-          )
+          yield* gst(live(`rtspsrc location=${url} protocols=tcp`, "rtph265depay ! h265parse ! avdec_h265"))
         })),
     120_000,
   )
 })
+
+/**
+ * rtspsrc 1.22 works out from Range when it has all (`on-npt-stop`), and hands on nothing of what it reads later. With its latency of two
+ * seconds that is late enough; in ONVIF's mode it finds no end with a latency, and on a machine that stalls needs some tries without.
+ */
+const mostTries = 6
 
 describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval", () => {
   it.live(
@@ -172,26 +178,27 @@ describe.skipIf(missing("ffmpeg", "gstreamer").length > 0)("a recorded interval"
               expect(framesIn(name), name).toEqual(wanted)
             })
           const depay = "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
-          // What it gets is never anything but the interval from its beginning on; and all of it, once the machine lets it.
-          const byGst = (name: string, all: ReadonlyArray<number>, ...way: ReadonlyArray<string>) =>
+          const byGst = (name: string, all: ReadonlyArray<number>, most: number, ...way: ReadonlyArray<string>) =>
             Effect.gen(function*() {
-              const source = ["rtspsrc", `location=${url}`, "protocols=tcp", "latency=0", ...way].join(" ")
-              for (let tries = 1; tries <= mostTries; tries++) {
-                const stderr = yield* launched(`${source} ! ${depay} ! filesink location=${into(name)}`)
+              const source = ["rtspsrc", "name=source", `location=${url}`, "protocols=tcp", ...way].join(" ")
+              for (let tries = 1; tries <= most; tries++) {
+                const stderr = yield* launched(
+                  `${source} ${sound} ${picture} ! ${depay} ! filesink location=${into(name)}`,
+                )
                 const got = framesIn(name)
                 expect(got, name).toEqual(all.slice(0, got.length))
                 if (got.length === all.length && !/ERROR/.test(stderr)) return
               }
-              expect.fail(`${name}: not whole in ${mostTries} tries`)
+              expect.fail(`${name}: not whole in ${most} ${most === 1 ? "try" : "tries"}`)
             })
           // In ONVIF's mode rtspsrc 1.22 gives its first packet no time, and its jitter buffer then drops that picture.
           const later = wanted.slice(1)
           yield* Effect.all([
             byFfmpeg("tcp"),
             byFfmpeg("udp"),
-            byGst("plain", wanted),
-            byGst("onvif", later, "onvif-mode=true"),
-            byGst("fast", later, "onvif-mode=true", "onvif-rate-control=false"),
+            byGst("plain", wanted, 1, "latency=2000"),
+            byGst("onvif", later, mostTries, "latency=0", "onvif-mode=true"),
+            byGst("fast", later, mostTries, "latency=0", "onvif-mode=true", "onvif-rate-control=false"),
           ], { concurrency: "unbounded" })
         })),
     120_000,
