@@ -7,8 +7,8 @@
  * 2. Paced, RTP time is that of playing: gaps take no time, and backwards the last picture of a group comes first in time though not in
  *    order (RFC 2326, appendix B; ONVIF Streaming Specification, section 6.6). Not paced, it is that of recording.
  * 3. Sounds are sent at normal speed forwards alone.
- * 4. The end is told by a goodbye on each track, {@link leadMs} after the last picture and {@link introductionMs} after the first: players
- *    that are told of it before they have shown anything forget it. A new PLAY may follow.
+ * 4. The end is told by a goodbye on each track, {@link leadMs} after the last picture and {@link introductionMs} after the first PLAY:
+ *    players that are told of it before they have shown anything forget it. A new PLAY may follow.
  */
 import type { EpochMs, Interval, RecordingId, RecordingToken } from "#schema/common.ts"
 import { type TrackParameters, videoClockHz } from "#schema/media.ts"
@@ -112,6 +112,8 @@ export class RecordedPlayer extends Lanes implements Player {
   private readonly waiting: Array<Job> = []
   /** What was sent last, epoch milliseconds. */
   private positionMs: EpochMs | null = null
+  /** Since the first PLAY of the session, after which a goodbye is heard. */
+  private introducedMs: EpochMs | null = null
   /** On the player's own clock: where what plays next begins. */
   private baseSeconds = 0
 
@@ -223,12 +225,12 @@ export class RecordedPlayer extends Lanes implements Player {
 
   private run(job: Job, clock: Clock.Clock): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
-      const introducedMs = clock.currentTimeMillisUnsafe() + introductionMs
+      this.introducedMs ??= clock.currentTimeMillisUnsafe() + introductionMs
       for (let next: Job | undefined = job; next !== undefined; next = this.waiting.shift()) {
         yield* this.perform(next, clock)
         if (next.asked.paced) this.baseSeconds += next.timeline.endSeconds + pauseSeconds
         if (this.waiting.length > 0) continue
-        yield* Effect.sleep(Math.max(leadMs, introducedMs - clock.currentTimeMillisUnsafe()))
+        yield* Effect.sleep(Math.max(leadMs, this.introducedMs - clock.currentTimeMillisUnsafe()))
       }
       this.fiber = null
       for (const [name, destination] of this.destinations) {

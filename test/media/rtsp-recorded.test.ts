@@ -2,6 +2,7 @@
 import { readFragmentUnits } from "#media/fmp4/fragment-reader.ts"
 import { Lockout } from "#media/rtsp-server/lockout.ts"
 import { clockText, rangeOf, readPlay, scaleOf } from "#media/rtsp-server/play-request.ts"
+import { leadAt } from "#media/rtsp-server/replay-timeline.ts"
 import { targetOf } from "#media/rtsp-server/transport.ts"
 import type { RequestHead } from "#media/rtsp/message.ts"
 import { Viewer } from "#test/camera-simulator/viewer.ts"
@@ -286,6 +287,10 @@ describe("reading what players say", () => {
     method: "PLAY",
     url: "rtsp://a/",
     headers,
+  })
+
+  it("pictures leave a second early, and the last two at twice the speed", () => {
+    assert.deepStrictEqual([Infinity, 60, 2, 1, 0].map(leadAt), [1_000, 1_000, 1_000, 1_500, 2_000])
   })
 
   it("ranges and speeds", () => {
