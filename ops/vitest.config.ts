@@ -4,6 +4,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const root = new URL("..", import.meta.url).pathname
 
+// `isolate: false`, in both rings: files keep nothing between them, and what they import is read once a worker: a third of the work of
+// the unit ring, a quarter of a short real file's.
+
 /** The longest files, longest first: begun early, so that none of them is left alone at the end. A file is as small as its themes. */
 const longest = [
   "cluster/cluster.real.test.ts",
@@ -65,7 +68,6 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/**/*.real.test.ts", "node_modules/**"],
           testTimeout: 60_000,
-          // These files keep nothing between them: what they import is read once a worker, a third of their work.
           isolate: false,
         },
       },
@@ -79,6 +81,7 @@ export default defineConfig({
           setupFiles: ["test/harness/failed-page.ts"],
           testTimeout: 180_000,
           hookTimeout: 120_000,
+          isolate: false,
         },
       },
     ],

@@ -2,6 +2,9 @@
 import { afterEach } from "vitest"
 import { forgetPages, tellPages } from "./shown-pages.ts"
 
+// What the file before it in this process left to be told is not of this one.
+forgetPages()
+
 afterEach(async ({ task }) => {
   if (task.result?.state === "fail") {
     const told = await tellPages()
