@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import type { Browser, Page } from "playwright-core"
-import { launchChromium, withoutChromium } from "../harness/chromium.ts"
+import { launchWholeChromium, withoutChromium } from "../harness/chromium.ts"
 import { eventually, password, type Running, signIn, startNode } from "./node.ts"
 
 /** Where nobody answers: what is near is found without it. */
@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const mobile = "/camera/api/v1/cameras/mobile"
 
 const launch = (): Promise<Browser> =>
-  launchChromium(
+  launchWholeChromium(
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
     "--allow-loopback-in-peer-connection",

@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
 import { startSimulator } from "../camera-simulator/simulator.ts"
-import { launchChromium, withoutChromium } from "../harness/chromium.ts"
+import { launchWholeChromium, withoutChromium } from "../harness/chromium.ts"
 import { eventually, password, signIn, startNode } from "./node.ts"
 
 const launch = (): Promise<Browser> =>
-  launchChromium(
+  launchWholeChromium(
     "--allow-loopback-in-peer-connection",
     "--autoplay-policy=no-user-gesture-required",
     "--use-fake-device-for-media-stream",

@@ -11,7 +11,7 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
-import { launchChromium } from "./chromium.ts"
+import { launchWholeChromium } from "./chromium.ts"
 
 export interface HlsSeen {
   /** Numbers of the pictures that were appended, without repetition, in order. */
@@ -76,7 +76,7 @@ const untilDone = async (tab: Page, limitMs: number): Promise<Looked> => {
 
 export const readByHls = async (master: string, limitMs: number): Promise<HlsSeen> => {
   const script = readFileSync(createRequire(import.meta.url).resolve("hls.js/dist/hls.js"), "utf8")
-  const browser = await launchChromium()
+  const browser = await launchWholeChromium()
   try {
     const tab = await browser.newPage()
     const { origin } = new URL(master)

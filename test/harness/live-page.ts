@@ -9,7 +9,7 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
-import { launchChromium } from "./chromium.ts"
+import { launchWholeChromium } from "./chromium.ts"
 
 export interface LiveSeen {
   /** Numbers of the pictures that were appended, without repetition, in order. */
@@ -94,7 +94,7 @@ export const readLive = async (
   heights: ReadonlyArray<number> = [],
 ): Promise<LiveSeen & { readonly switched: LiveSwitched }> => {
   const script = readFileSync(createRequire(import.meta.url).resolve("hls.js/dist/hls.js"), "utf8")
-  const browser = await launchChromium("--autoplay-policy=no-user-gesture-required")
+  const browser = await launchWholeChromium("--autoplay-policy=no-user-gesture-required")
   try {
     const tab = await browser.newPage()
     const { origin } = new URL(master)

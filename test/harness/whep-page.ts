@@ -6,7 +6,7 @@
  * 2. Every picture is known by the mark of the simulated camera (`sei.ts`) in its encoded bytes; what is shown is matched to it by its RTP
  *    time. A picture's age is from when the camera sent it to when the browser shows it.
  */
-import { launchChromium } from "./chromium.ts"
+import { launchWholeChromium } from "./chromium.ts"
 
 /**
  * Its offer is made; the answer is there; a path is found; keys are agreed upon; the first picture is whole, encoded; it is on the screen.
@@ -131,7 +131,7 @@ export type OpenWhep = (options: WhepPageOptions) => Promise<WhepPage>
 
 /** Opens pages one after the other in one browser. `more`: of its command line. */
 export const withChromium = async <A>(use: (open: OpenWhep) => Promise<A>, more: ReadonlyArray<string> = []) => {
-  const browser = await launchChromium(
+  const browser = await launchWholeChromium(
     "--autoplay-policy=no-user-gesture-required",
     "--allow-loopback-in-peer-connection",
     "--disable-features=WebRtcHideLocalIpsWithMdns",

@@ -10,7 +10,7 @@ import { loadavg } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Page } from "playwright-core"
 import { eventually, recordCamera, signIn, startNode } from "../browser/node.ts"
-import { launchChromium, withoutChromium } from "../harness/chromium.ts"
+import { launchWholeChromium, withoutChromium } from "../harness/chromium.ts"
 
 const runs = 10
 const mostMs = 500
@@ -61,7 +61,7 @@ const prove = async (): Promise<boolean> => {
   try {
     await recordCamera(node.client, "Front door", node.cameras[0]!)
     await sleep(footageSeconds * 1000)
-    const browser = await launchChromium()
+    const browser = await launchWholeChromium()
     try {
       const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
       await page.addInitScript(watch)

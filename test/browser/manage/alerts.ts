@@ -96,7 +96,7 @@ export const alerts = (visit: Visit) => {
   })
 
   it("shows by its service worker what Web Push brings", () =>
-    visit.elsewhere(async (other) => {
+    visit.elsewhereWhole(async (other) => {
       await other.goto(visit.node.address)
       await other.context().grantPermissions(["notifications"], { origin: visit.node.address })
       const browserSide = await other.context().newCDPSession(other)

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Browser, Locator, Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
-import { launchChromium } from "../../harness/chromium.ts"
+import { launchChromium, launchWholeChromium } from "../../harness/chromium.ts"
 import { type VendorKey, vendorKey } from "../../license-vendor.ts"
 import { faultsOf } from "../axe.ts"
 import { recordCamera, type Running, signIn, startNode } from "../node.ts"
@@ -85,13 +85,23 @@ export class Visit {
     return made
   }
 
-  /** Another browser, for somebody else. */
-  async elsewhere(act: (other: Page) => Promise<void>): Promise<void> {
-    const other = await this.#newPage(this.#there.browser)
+  /** A browser context of its own, for somebody else. */
+  async elsewhere(act: (other: Page) => Promise<void>, browser: Browser = this.#there.browser): Promise<void> {
+    const other = await this.#newPage(browser)
     try {
       await act(other)
     } finally {
       await other.context().close()
+    }
+  }
+
+  /** A browser of its own, with all that a browser of people has. */
+  async elsewhereWhole(act: (other: Page) => Promise<void>): Promise<void> {
+    const browser = await launchWholeChromium()
+    try {
+      await this.elsewhere(act, browser)
+    } finally {
+      await browser.close()
     }
   }
 
