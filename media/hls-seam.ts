@@ -7,6 +7,8 @@
  * 2. What a part says is taken only as far as it is understood: known tags of segments, names of files without a path. So no text of
  *    another node sends a player elsewhere.
  * 3. A joined playlist only appends while its parts do, and it has ended when the last part has.
+ * 4. One part ends, and the next begins, with the same key picture: each node puts it at a moment of its own clock, {@link strayMs} apart
+ *    at most, and key pictures are further from each other than twice that. So a player is given each picture once.
  */
 import { Result } from "effect"
 
@@ -20,6 +22,20 @@ export interface SeamPart {
 /** The text is no playlist of the kind that was asked for. */
 export interface NoPlaylist {
   readonly reason: string
+}
+
+/** By how much the clocks of two nodes may put the same picture apart: well kept clocks differ by tens of milliseconds. */
+export const strayMs = 250
+
+/** The key picture, of those that stand at these moments, that another node puts at `atMs`; null where it is none of them. */
+export const keyNear = (keys: ReadonlyArray<number>, atMs: number): number | null => {
+  const sorted = keys.toSorted((a, b) => a - b)
+  const off = (key: number) => Math.abs(key - atMs)
+  const nearest = sorted.reduce((best, key, at) => off(key) < off(sorted[best] as number) ? at : best, 0)
+  const found = sorted[nearest]
+  if (found === undefined) return null
+  const group = Math.min(found - (sorted[nearest - 1] ?? -Infinity), (sorted[nearest + 1] ?? Infinity) - found)
+  return off(found) <= Math.min(strayMs, group / 2) ? found : null
 }
 
 /** About a week of segments of six seconds, twice. */

@@ -55,6 +55,14 @@ export interface HlsText {
   readonly render: (gaps: ReadonlyArray<Gap>) => string
 }
 
+/** What one node is to show of a replay over several. */
+export interface SewnInterval {
+  readonly start: EpochMs
+  readonly end?: EpochMs
+  readonly startsAtKey?: boolean
+  readonly endsAtKey?: boolean
+}
+
 export class Hls extends Context.Service<Hls, {
   /** Fails with `FootageNotFound` while the interval holds none: a variant must tell its bandwidth. */
   readonly master: (source: HlsSource) => Effect.Effect<HlsPlaylist, FootageNotFound>
@@ -66,6 +74,8 @@ export class Hls extends Context.Service<Hls, {
     source: HlsSource,
     filename: string,
   ) => Effect.Effect<HlsMedia | HlsText, ReplayFileNotFound | StorageError>
+  /** The interval by this node's clock, where its edges are key pictures as another node puts them. */
+  readonly edges: (recordingId: RecordingId, asked: SewnInterval) => Effect.Effect<Pick<SewnInterval, "start" | "end">>
   /**
    * Another name for a resource whose footage has left this node, and may be at another: it tells the time, and is understood there for
    * a source of the same interval. Null where nothing is known of it.

@@ -23,6 +23,12 @@ export const ReplayUriRequest = Schema.Struct({
   end: Schema.optionalKey(Instant),
   /** 1 if left out. */
   speed: Schema.optionalKey(ReplaySpeed),
+  /**
+   * Beyond the common contract, of a node that sews a replay: the edges lie at key pictures that another node shows from, or up to, as
+   * that node's clock has them. The interval is to begin, or end, with the same pictures where this node has them.
+   */
+  startsAtKey: Schema.optionalKey(Schema.Boolean),
+  endsAtKey: Schema.optionalKey(Schema.Boolean),
 })
 export type ReplayUriRequest = typeof ReplayUriRequest.Type
 

@@ -27,8 +27,15 @@ const span = (holder: NodeId, start: number, end: number): HeldSpan => ({
   nodeId: holder,
   epoch: 1,
 })
-const before = [span(home, 0, 100), span(guardian, 120, 200), span(home, 200, 300)]
-const after = [span(home, 0, 100), span(home, 120, 300)]
+const before = [span(home, 0, 1_000), span(guardian, 1_200, 2_000), span(home, 2_000, 3_000)]
+const after = [span(home, 0, 1_000), span(home, 1_200, 3_000)]
+
+const toldTo = "#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:00:00.000Z\n#EXTINF:9.00000,\na-1.m4s\n"
+
+const heldAs = (spans: ReadonlyArray<HeldSpan>) => ({
+  spans,
+  held: [home, guardian].map((holder) => ({ holder, spans: spans.filter((one) => one.holder === holder), gaps: [] })),
+})
 
 interface Opened extends Interval {
   readonly holder: NodeId
@@ -41,17 +48,20 @@ const stage = (made: {
   readonly has?: (part: Opened, looks: number) => boolean
 }) => {
   let looks = 0
+  const requests: Array<ReplayUriRequest & { readonly holder: NodeId }> = []
   const opened = new Map<string, Opened>()
   const sources = [home, guardian].map((nodeId) => ({ nodeId, name: "", state: "ok", detail: "" }) as const)
-  const { begin } = makePlans(() =>
+  const { begin, onwards } = makePlans(() =>
     Effect.sync(() => ({
-      spans: made.told[Math.min(looks++, made.told.length - 1)] ?? [],
+      ...heldAs(made.told[Math.min(looks++, made.told.length - 1)] ?? []),
       gaps: [],
       partial: false,
       sources,
       away: new Set<NodeId>(),
     })), {
-    open: (holder, { end = Infinity, start }) => {
+    open: (holder, request) => {
+      const { end = Infinity, start } = request
+      requests.push({ holder, ...request })
       const part = { holder, start, end }
       if (made.has?.(part, looks) === false) return Effect.fail(new FootageNotFound({ start, end: null }))
       const id = ReplaySessionId.make(`session-${opened.size}`.padEnd(32, "_"))
@@ -64,7 +74,7 @@ const stage = (made: {
     },
     file: (_, __, filename) => Effect.fail(new ReplayFileNotFound({ filename })),
   })
-  const ask = (more: Partial<ReplayUriRequest> = { end: 300 }) =>
+  const ask = (more: Partial<ReplayUriRequest> = { end: 3_000 }) =>
     Effect.gen(function*() {
       const asked = { request: { recordingToken: token, start: 0, ...more }, who, paired: "paired nodes too" as const }
       const running = yield* Effect.forkChild(begin(asked, 1_000))
@@ -76,7 +86,14 @@ const stage = (made: {
         texts: parts.map(({ texts }) => texts.get("playlist.m3u8") ?? null),
       }
     })
-  return { ask }
+  /** The home node was shown, and has told of ten seconds less half a group. */
+  const goOn = (nowMs: number) =>
+    Effect.gen(function*() {
+      const asked = { request: { recordingToken: token, start: 0 }, who, paired: "paired nodes too" as const }
+      const { parts, seenTo } = yield* onwards({ ...asked, of: home, seenTo: 5_000, nowMs }, Effect.succeed(toldTo))
+      return { seenTo, holders: parts.map(({ holder }) => holder), requests }
+    })
+  return { ask, goOn }
 }
 
 describe("what a replay is sewn from", () => {
@@ -104,8 +121,8 @@ describe("what a replay is sewn from", () => {
 
   it.effect("is planned anew where some of a node's footage has gone before it was shown", () =>
     Effect.gen(function*() {
-      const long = [span(home, 0, 100), span(guardian, 120, 40_000), span(home, 40_000, 50_000)]
-      const rest = [span(home, 0, 100), span(home, 120, 30_000), span(guardian, 30_000, 40_000), long[2]!]
+      const long = [span(home, 0, 1_000), span(guardian, 1_200, 40_000), span(home, 40_000, 50_000)]
+      const rest = [span(home, 0, 1_000), span(home, 1_200, 30_000), span(guardian, 30_000, 40_000), long[2]!]
       const listed = (seconds: number) => something.replace("2.00000", `${seconds}.00000`)
       for (const [ended, seconds, turns] of [[false, 20, 2], [false, 30, 1], [true, 30, 2], [true, 39, 1]] as const) {
         const made = stage({
@@ -118,7 +135,7 @@ describe("what a replay is sewn from", () => {
 
   it.effect("stands where a part shows nothing and is as it was planned", () =>
     Effect.gen(function*() {
-      const made = stage({ told: [before], shows: ({ start }) => start === 200 ? nothing : something })
+      const made = stage({ told: [before], shows: ({ start }) => start === 2_000 ? nothing : something })
       const { holders, looks, texts } = yield* made.ask()
       assert.deepStrictEqual([looks, holders], [2, [home, guardian, home]])
       assert.deepStrictEqual(texts, [something, something, null])
@@ -147,5 +164,44 @@ describe("what a replay is sewn from", () => {
       assert.strictEqual((yield* made.ask()).looks, 3)
       const gone = yield* Effect.flip(stage({ told: [before], has: () => false }).ask())
       assert.strictEqual(gone._tag, "FootageNotFound")
+    }))
+})
+
+describe("what goes on behind a node that was shown", () => {
+  const told = (...spans: ReadonlyArray<HeldSpan>) => stage({ told: [spans] })
+
+  it.effect("is the node itself, as long as it records", () =>
+    Effect.gen(function*() {
+      const both = told(span(home, 5_000, 29_000), span(guardian, 5_000, 30_000))
+      assert.deepInclude(yield* both.goOn(31_000), { seenTo: 29_000, holders: [] })
+      // What nobody has gone on with is waited for.
+      assert.deepInclude(yield* told(span(home, 5_000, 10_000)).goOn(31_000), { seenTo: 10_000, holders: [] })
+    }))
+
+  it.effect("is another from the picture on that was not told of, where it has that", () =>
+    Effect.gen(function*() {
+      const { holders, requests, seenTo } = yield* told(span(home, 5_000, 10_000), span(guardian, 8_000, 30_000))
+        .goOn(31_000)
+      assert.deepStrictEqual([holders, seenTo], [[guardian], 30_000])
+      assert.deepStrictEqual(requests, [
+        { holder: guardian, recordingToken: token, start: 9_000, startsAtKey: true },
+      ])
+    }))
+
+  it.effect("is another from its beginning, where it began later", () =>
+    Effect.gen(function*() {
+      const back = [span(home, 25_000, 40_000)]
+      const { holders, requests } = yield* told(
+        span(home, 5_000, 10_000),
+        span(guardian, 12_000, 30_000),
+        ...back,
+        span(guardian, 45_000, 60_000),
+      ).goOn(61_000)
+      assert.deepStrictEqual(holders, [guardian, home, guardian])
+      assert.deepStrictEqual(requests, [
+        { holder: guardian, recordingToken: token, start: 12_000, end: 25_000, endsAtKey: true },
+        { holder: home, recordingToken: token, start: 25_000, end: 40_000 },
+        { holder: guardian, recordingToken: token, start: 45_000 },
+      ])
     }))
 })

@@ -6,6 +6,7 @@
  */
 import type { RelayedMedia } from "#actors/protocol/bff-federation.ts"
 import { type PeerAnswer, Peers } from "#actors/protocol/federation-peer.ts"
+import { Recordings } from "#actors/protocol/record.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { NodeIdentity } from "#cluster/identity.ts"
 import { Hls } from "#media/hls.ts"
@@ -49,6 +50,14 @@ const textOf = (nodeId: NodeId, { body }: PeerAnswer) =>
 
 export const makeHolders = Effect.gen(function*() {
   const [hls, identity, peers, replays] = yield* Effect.all([Hls, NodeIdentity, Peers, Replays])
+  const recordings = yield* Recordings
+
+  /** By this node's clock. */
+  const byOwnClock = Effect.fnUntraced(function*(request: ReplayUriRequest) {
+    if (request.startsAtKey !== true && request.endsAtKey !== true) return request
+    const { id } = yield* recordings.byToken(request.recordingToken)
+    return { ...request, ...yield* hls.edges(id, request) }
+  })
 
   /** Null: it shows no footage yet. */
   const own = Effect.fnUntraced(function*(id: ReplaySessionId, name: PlaylistName) {
@@ -93,7 +102,7 @@ export const makeHolders = Effect.gen(function*() {
   return {
     open: Effect.fnUntraced(function*(holder: NodeId, request: ReplayUriRequest, who: UserPrincipal) {
       const { sessionId } = holder === identity.nodeId ?
-        yield* replays.open(who, request) :
+        yield* replays.open(who, yield* byOwnClock(request)) :
         yield* openThere(holder, request, who.username)
       return sessionId
     }),

@@ -7,6 +7,7 @@
  *    where it was and is not shown stands: its pictures are too young to be told of.
  */
 import { listedIn } from "#media/hls-moment.ts"
+import { strayMs } from "#media/hls-seam.ts"
 import type { FederatedSource } from "#schema/bff-federation.ts"
 import type { EpochMs, Interval, NodeId, RecordingToken, ReplaySessionId } from "#schema/common.ts"
 import { PeerUnreachable } from "#schema/federation.ts"
@@ -16,7 +17,7 @@ import { FootageNotFound, type ReplayUriRequest } from "#schema/replay.ts"
 import { Effect, Result } from "effect"
 import type { makeHolders, PlaylistName } from "./bff-holders.ts"
 import type { makeSources } from "./bff-sources.ts"
-import { type Stretch, stretchesOf } from "./bff-timeline.ts"
+import { type HeldTimeline, type Stretch, stretchesOf } from "./bff-timeline.ts"
 
 /** Changes of the node within one session. */
 export const mostParts = 64
@@ -24,6 +25,9 @@ export const mostParts = 64
 const mostTurns = 3
 /** The home node has it by then: it goes where it was only after its receipt. */
 const movedPause = "500 millis"
+
+/** What two nodes record at once they tell of a little apart. One that is behind by more has ended. */
+const goesOnMs = 6_000
 
 /** What one node shows of a session. */
 export interface Part {
@@ -73,12 +77,22 @@ const nothing = (sources: ReadonlyArray<FederatedSource>, { end, start }: Replay
     new PeerUnreachable({ nodeId: away.nodeId, reason: `the node "${away.name}" has this footage and is away` })
 }
 
+/** What of a holder comes behind a moment. The one that was shown up to there has ended then. */
+const behind = ({ spans, ...held }: HeldTimeline, from: EpochMs, shown: NodeId | null): HeldTimeline => ({
+  ...held,
+  spans: spans.flatMap((span) =>
+    span.end <= from + strayMs || (held.holder === shown && span.start <= from + strayMs) ?
+      [] :
+      [{ ...span, start: Math.max(span.start, from) }]
+  ),
+})
+
 const hasMoved = ({ _tag }: { readonly _tag: string }) => _tag === "FootageNotFound" || _tag === "RecordingNotFound"
 
 export const makePlans = (gather: Effect.Success<typeof makeSources>, holders: Effect.Success<typeof makeHolders>) => {
   const plan = Effect.fnUntraced(
     function*(token: RecordingToken, within: Interval, { paired, who }: Pick<Asked, "paired" | "who">) {
-      const { away, sources, spans, ...rest } = yield* gather(token, within, who.username, paired)
+      const { away, held, sources, spans, ...rest } = yield* gather(token, within, who.username, paired)
       const shown = spans.filter(({ holder }) => !away.has(holder))
       const lost = new Set(spans.flatMap(({ holder }) => away.has(holder) ? [holder] : []))
       return {
@@ -87,22 +101,26 @@ export const makePlans = (gather: Effect.Success<typeof makeSources>, holders: E
           lost.has(source.nodeId) ? { ...source, state: "unreachable", detail: "it does not answer" } : source
         ),
         spans: shown,
-        stretches: stretchesOf(shown),
+        held: held.filter(({ holder }) => !away.has(holder)),
+        stretches: stretchesOf(held.filter(({ holder }) => !away.has(holder))),
       }
     },
   )
 
-  /** Opens what is to be shown of each stretch; the last one grows where the session does. */
+  /** Opens what is to be shown of each stretch; the last one grows where the session does. `from`: up to there it is shown already. */
   const openParts = (
     stretches: ReadonlyArray<Stretch>,
     { request: { end, recordingToken, speed }, who }: Pick<Asked, "request" | "who">,
+    from: EpochMs | null = null,
   ) =>
-    Effect.forEach(stretches, ({ holder, ...stretch }, at) =>
+    Effect.forEach(stretches, ({ holder, joined, ...stretch }, at) =>
       Effect.map(
         holders.open(holder, {
           recordingToken,
           start: stretch.start,
           ...endOf(at < stretches.length - 1 ? stretch.end : end),
+          ...(stretch.start === from ? { startsAtKey: true } : {}),
+          ...(joined ? { endsAtKey: true } : {}),
           ...(speed === undefined ? {} : { speed }),
         }, who),
         (sessionId): Part => ({ holder, sessionId, texts: new Map(), closed: false }),
@@ -162,5 +180,22 @@ export const makePlans = (gather: Effect.Success<typeof makeSources>, holders: E
     }
   })
 
-  return { begin, openParts, plan }
+  /** Where another node goes on behind what was shown of one; null: that one goes on itself. What it has told of by now is told by `told`. */
+  const onwards = Effect.fnUntraced(function*<E, R>({ nowMs, of, seenTo, ...asked }: Asked & {
+    readonly of: NodeId | null
+    readonly seenTo: EpochMs
+    readonly nowMs: EpochMs
+  }, told: Effect.Effect<string | null, E, R>) {
+    const { held } = yield* plan(asked.request.recordingToken, { start: seenTo, end: nowMs }, asked)
+    const reached = (some: ReadonlyArray<HeldTimeline>) =>
+      some.reduce((far, { spans }) => spans.reduce((end, span) => Math.max(end, span.end), far), seenTo)
+    const own = reached(held.filter(({ holder }) => holder === of))
+    const all = reached(held)
+    if (all - own < goesOnMs) return { parts: [], seenTo: own }
+    const from = listedIn((yield* told) ?? "").at(-1)?.end ?? own
+    const stretches = stretchesOf(held.map((one) => behind(one, from, of)))
+    return { parts: yield* openParts(stretches.slice(0, mostParts), asked, from), seenTo: all }
+  })
+
+  return { begin, onwards, plan }
 }

@@ -93,7 +93,7 @@ export const makeReplay = Effect.gen(function*() {
   const [gather, holders, shelf] = [yield* makeSources, yield* makeHolders, makeShelf()]
   const moved = yield* makeMoved(gather, holders)
 
-  const { begin: beginParts, openParts, plan } = makePlans(gather, holders)
+  const { begin: beginParts, onwards, plan } = makePlans(gather, holders)
 
   /** Its maker may still see it. */
   const sessionOf = Effect.fnUntraced(function*(id: FederatedSessionId) {
@@ -114,21 +114,6 @@ export const makeReplay = Effect.gen(function*() {
     return session
   })
 
-  /** Another node may have gone on with the recording. A node that cannot be asked now is asked again. */
-  const follow = Effect.fnUntraced(function*(session: Session, nowMs: EpochMs) {
-    if (!grows(session) || nowMs < session.lookedAt + lookEveryMs || session.parts.length >= mostParts) return
-    session.lookedAt = nowMs
-    const { spans, stretches } = yield* plan(session.token, { start: session.seenTo, end: nowMs }, session)
-    const last = session.parts.at(-1)
-    const next = stretches.filter(({ end }) => end > session.seenTo)
-    session.seenTo = Math.max(session.seenTo, ...spans.map(({ end }) => end))
-    const others = next[0]?.holder === last?.holder ? next.slice(1) : next
-    if (others.length === 0) return
-    const parts = yield* openParts(others.slice(0, mostParts - session.parts.length), session)
-    if (last !== undefined) last.closed = true
-    session.parts.push(...parts)
-  })
-
   const textOf = (session: Session, part: Part, name: PlaylistName) => {
     const known = part.texts.get(name) ?? null
     // A playlist that has ended stays as it was told, whatever has become of the footage.
@@ -145,6 +130,19 @@ export const makeReplay = Effect.gen(function*() {
       Effect.catchTag("PeerUnreachable", (error) => known === null ? Effect.fail(error) : Effect.succeed(known)),
     )
   }
+
+  /** Another node may have gone on with the recording. A node that cannot be asked now is asked again. */
+  const follow = Effect.fnUntraced(function*(session: Session, nowMs: EpochMs) {
+    if (!grows(session) || nowMs < session.lookedAt + lookEveryMs || session.parts.length >= mostParts) return
+    session.lookedAt = nowMs
+    const last = session.parts.at(-1)
+    const told = last === undefined ? Effect.succeed(null) : textOf(session, last, "playlist.m3u8")
+    const { parts, seenTo } = yield* onwards({ ...session, of: last?.holder ?? null, nowMs }, told)
+    session.seenTo = seenTo
+    if (parts.length === 0) return
+    if (last !== undefined) last.closed = true
+    session.parts.push(...parts.slice(0, mostParts - session.parts.length))
+  })
 
   const movingOf = ({ createdAt, id, paired, parts, request, token, who }: Session, part: Part): Moving => ({
     id: `${id}/${parts.indexOf(part)}`,

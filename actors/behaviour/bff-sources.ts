@@ -25,6 +25,8 @@ const concurrency = 16
 
 /** What all holders together know of an interval. */
 export interface Gathered extends UnitedTimeline {
+  /** What each holder has, by itself. */
+  readonly held: ReadonlyArray<HeldTimeline>
   readonly partial: boolean
   readonly sources: ReadonlyArray<FederatedSource>
   /** Members whose footage is known and cannot be shown now. */
@@ -134,6 +136,7 @@ export const makeSources = Effect.gen(function*() {
     const held = [...words.flatMap((word) => word.held === null ? [] : [word.held]), ...shrunk(before, now)]
     return {
       ...uniteTimelines(held),
+      held,
       partial: sources.some(({ state }) => state === "unreachable" || state === "refused"),
       sources,
       away: new Set(words.flatMap(({ away, source }) => away ? [source.nodeId] : [])),

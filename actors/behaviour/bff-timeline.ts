@@ -6,7 +6,9 @@
  * 2. A moment that somebody recorded is recorded. Where several did, the span that was begun with goes on: no needless seam.
  * 3. A gap's cause is that of the holder with the highest epoch there: it served then. That a node was not running counts only where
  *    nobody knows better.
+ * 4. A replay changes the node as seldom as it can, and at a picture that both have where both recorded.
  */
+import { strayMs } from "#media/hls-seam.ts"
 import type { Interval, NodeId } from "#schema/common.ts"
 import type { Gap, Span } from "#schema/record.ts"
 
@@ -27,6 +29,12 @@ export interface UnitedTimeline {
   readonly spans: ReadonlyArray<HeldSpan>
   readonly gaps: ReadonlyArray<Gap>
 }
+
+/** Holes shorter than this are rounding, as everywhere. */
+const roundingMs = 10
+
+const sharedMs = (one: Interval, other: Interval): number =>
+  Math.max(0, Math.min(one.end, other.end) - Math.max(one.start, other.start))
 
 const byStart = (a: Interval, b: Interval) => a.start - b.start || b.end - a.end
 
@@ -117,17 +125,73 @@ export interface Stretch extends Interval {
   readonly holder: NodeId
   /** How much of it that node has. */
   readonly recordedMs: number
+  /** Another node goes on with the key picture that it puts at `end`; this one has it, too, or ended just before. */
+  readonly joined: boolean
 }
 
-/** Consecutive stretches: what a replay is sewn from. */
-export const stretchesOf = (spans: ReadonlyArray<HeldSpan>): ReadonlyArray<Stretch> => {
-  const result: Array<Stretch> = []
-  for (const { end, holder, start } of spans) {
-    const last = result.at(-1)
-    const recordedMs = end - start
-    if (last?.holder === holder) {
-      result[result.length - 1] = { ...last, end, recordedMs: last.recordedMs + recordedMs }
-    } else result.push({ start, end, holder, recordedMs })
+/** What one node has without a hole, whatever it was told in. */
+type Run = Interval & { readonly holder: NodeId }
+
+const runsOf = (held: ReadonlyArray<HeldTimeline>): ReadonlyArray<Run> => {
+  const runs: Array<Run> = []
+  for (const holder of new Set(held.map((one) => one.holder))) {
+    const spans = held.flatMap((one) => one.holder === holder ? one.spans : []).sort(byStart)
+    const first = runs.length
+    for (const { end, start } of spans) {
+      const last = runs[runs.length - 1]
+      if (runs.length > first && last !== undefined && start <= last.end + roundingMs) {
+        runs[runs.length - 1] = { ...last, end: Math.max(last.end, end) }
+      } else runs.push({ holder, start, end })
+    }
   }
-  return result
+  return runs
+}
+
+const furthest = (runs: ReadonlyArray<Run>): Run | undefined =>
+  runs.reduce<Run | undefined>((best, run) => best === undefined || run.end > best.end ? run : best, undefined)
+
+/**
+ * The fewest runs that show everything, in order: where one ends, the one that goes furthest of those that had begun by then. One that
+ * begins where another had begun just before begins with the same picture, and goes in its place.
+ */
+const chainOf = (held: ReadonlyArray<HeldTimeline>): ReadonlyArray<Run> => {
+  const runs = runsOf(held).toSorted(byStart)
+  const chain: Array<Run> = []
+  let open: Array<Run> = []
+  for (let at = 0; at < runs.length || open.length > 0;) {
+    const reached = chain.at(-1)?.end ?? Number.NEGATIVE_INFINITY
+    while (at < runs.length && (runs[at] as Run).start <= reached + strayMs) open.push(runs[at++] as Run)
+    open = open.filter(({ end }) => end > reached)
+    // Better one that has surely begun: the node before has its first picture.
+    const next = furthest(open.filter(({ start }) => start <= reached - strayMs)) ?? furthest(open) ?? runs[at++]
+    if (next === undefined) break
+    for (let last = chain.at(-1); last !== undefined; last = chain.at(-1)) {
+      if (last.holder === next.holder || next.start - last.start >= strayMs) break
+      chain.pop()
+    }
+    chain.push(next)
+  }
+  return chain
+}
+
+/**
+ * What a replay is sewn from. A node goes on from the first picture that it has: footage begins with a key picture, and the node before
+ * has that one, too, where both recorded.
+ */
+export const stretchesOf = (held: ReadonlyArray<HeldTimeline>): ReadonlyArray<Stretch> => {
+  const chain = chainOf(held)
+  const result: Array<Omit<Stretch, "recordedMs">> = []
+  for (const [at, { end, holder, start }] of chain.entries()) {
+    const next = chain[at + 1]
+    const joined = next !== undefined && next.start <= end + strayMs
+    const last = result.at(-1)
+    const made = { start, end: joined ? next.start : end, holder, joined }
+    if (last?.holder === holder) result[result.length - 1] = { ...made, start: last.start }
+    else result.push(made)
+  }
+  const runs = runsOf(held)
+  return result.map((stretch) => ({
+    ...stretch,
+    recordedMs: runs.reduce((sum, run) => run.holder === stretch.holder ? sum + sharedMs(run, stretch) : sum, 0),
+  }))
 }

@@ -8,7 +8,7 @@ import { Hls, type HlsPlaylist, type HlsSource } from "#media/hls.ts"
 import type { Interval } from "#schema/common.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
-import { makingPeer, peerMaker } from "#schema/replay.ts"
+import { makingPeer, peerMaker, type ReplayUriRequest } from "#schema/replay.ts"
 import { Clock, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -95,6 +95,13 @@ export const ReplayHandlers = HttpApiBuilder.group(
       },
     )
 
+    /** Edges that another node tells are put where this node's clock has them. */
+    const byOwnClock = Effect.fnUntraced(function*(request: ReplayUriRequest) {
+      if (request.startsAtKey !== true && request.endsAtKey !== true) return request
+      const { id } = yield* recordings.byToken(request.recordingToken)
+      return { ...request, ...yield* hls.edges(id, request) }
+    })
+
     return handlers
       .handle("uri", ({ payload }) =>
         Effect.gen(function*() {
@@ -103,7 +110,7 @@ export const ReplayHandlers = HttpApiBuilder.group(
           const at = (ms: number) => new Date(ms).toISOString()
           yield* auditDetail({ start: at(start), end: end === undefined ? null : at(end), speed: speed ?? 1 })
           yield* guard("recording:replay", { kind: "recordingToken", id }, () => new RecordingNotFound({ id }))
-          const { expiresAt, sessionId, uri } = yield* replays.open(yield* maker, payload)
+          const { expiresAt, sessionId, uri } = yield* replays.open(yield* maker, yield* byOwnClock(payload))
           return createdAt(`/replay/api/v1/replay/session/${sessionId}`, { sessionId, uri, expiresAt })
         }))
       .handle("info", ({ params }) => replays.info(params.recordingToken))

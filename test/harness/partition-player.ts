@@ -10,6 +10,8 @@ import { type NodeProcess, Refused } from "./node-process.ts"
 interface Watched {
   readonly frames: ReadonlyArray<number>
   readonly partial: boolean
+  /** Of how many sessions the playlist was sewn. */
+  readonly parts: number
   /** Whose segments the playlist named, and what the nodes had said; for a person. */
   readonly told: string
 }
@@ -22,24 +24,36 @@ export interface Opened {
   readonly sources: string
 }
 
-/** Segments of a playlist, each as its part (`0-` for the first; a node's own are told by their path) and the wall clock before it. */
-const outlineOf = (text: string): string => {
-  const parts: Array<{ readonly part: string; readonly from: string; segments: number }> = []
+interface PartTold {
+  readonly part: string
+  /** Wall clock of its first segment. */
+  readonly from: string
+  segments: number
+}
+
+/** Segments of a playlist by the part they are of: `0-` for the first; a node's own are told by their path. */
+const partsOf = (text: string): ReadonlyArray<PartTold> => {
+  const parts: Array<PartTold> = []
   let at = ""
   for (const line of text.split("\n")) {
     if (line.startsWith("#EXT-X-PROGRAM-DATE-TIME:")) at = line.slice(-13)
     else if (line.includes(".m4s")) {
-      const part = /([^/]*\/)(\d+-)?[^/]*$/.exec(line)?.slice(1, 3).map((one) => (one ?? "").slice(0, 8)).join("") ?? ""
+      const [, folder = "", number = ""] = /([^/]*\/)(\d+-)?[^/]*$/.exec(line) ?? []
+      const part = `${folder.slice(0, 8)}${number}`
       const last = parts.at(-1)
       if (last?.part === part) last.segments++
       else parts.push({ part, from: at, segments: 1 })
     }
   }
-  const ended = text.includes("#EXT-X-ENDLIST") ? "ended" : "grows"
-  return `${
-    parts.map(({ from, part, segments }) => `${segments} of ${part} from ${from}`).join(", ") || "no segment"
-  }, ${ended}`
+  return parts
 }
+
+/** For a person. */
+const outlineOf = (text: string): string =>
+  [
+    ...partsOf(text).map(({ from, part, segments }) => `${segments} of ${part} from ${from}`),
+    text.includes("#EXT-X-ENDLIST") ? "ended" : "grows",
+  ].join(", ")
 
 class NoPlaylist extends Error {
   readonly status: number
@@ -83,7 +97,12 @@ export const play = async ({ base, partial, sources, text }: Opened): Promise<Wa
     frames.push(...marksOf(new Uint8Array(await segment.arrayBuffer())).map(({ frame }) => frame))
   }
   const [first, last] = [frames[0] ?? "none", frames.at(-1) ?? "none"]
-  return { frames, partial, told: `pictures ${first} to ${last}; ${outlineOf(text)}; ${sources}` }
+  return {
+    frames,
+    partial,
+    parts: partsOf(text).length,
+    told: `pictures ${first} to ${last}; ${outlineOf(text)}; ${sources}`,
+  }
 }
 
 export const watch = async (...asked: Parameters<typeof open>): Promise<Watched> => play(await open(...asked))
