@@ -13,12 +13,16 @@ import { StreamRole } from "./record.ts"
 /** Which stream of the channel; the other one where it is missing or switched off. */
 export const LiveWish = Schema.Struct({ role: StreamRole })
 
+/** What a node asks another one for; `hls` false: no session of HLS is to be opened. */
+export const PeerLiveWish = Schema.Struct({ role: StreamRole, hls: Schema.optionalKey(Schema.Boolean) })
+
 /** What a node answers another one that wants to watch. */
 export const PeerLive = Schema.Struct({
-  sessionId: LiveSessionId,
   streamId: StreamId,
-  /** The multivariant playlist, with names that stand beside it. */
-  master: Schema.String.check(Schema.isMaxLength(16_384)),
+  /** Of HLS; null where none was asked for. */
+  sessionId: Schema.NullOr(LiveSessionId),
+  /** The multivariant playlist, with names that stand beside it; null likewise. */
+  master: Schema.NullOr(Schema.String.check(Schema.isMaxLength(16_384))),
 }).annotate({ identifier: "PeerLive" })
 export type PeerLive = typeof PeerLive.Type
 

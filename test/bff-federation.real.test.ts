@@ -235,6 +235,11 @@ it.live("a node shows what its peer has", () =>
           })
         )
       })))
+      // HLS is opened by its playlist, not before.
+      const hls = `${guard.base}${live.body["uri"] as string}`
+      assert.strictEqual((await fetch(new URL("live.m3u8", hls))).status, 404)
+      assert.include(await (await fetch(hls)).text(), "live.m3u8")
+      assert.include(await (await fetch(new URL("live.m3u8", hls))).text(), "#EXT-X-PART")
       await until("the audit log of the other node names who watched", async () => {
         const { body: log } = await home.ask("GET", "/auth/api/v1/audit?action=bffWhep.peerWhep&limit=5")
         return JSON.stringify(log).includes("admin") || null

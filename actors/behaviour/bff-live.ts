@@ -4,7 +4,8 @@
  * Invariants
  * 1. A session ends with its viewer's sign-in, and with the permission on the channel as it is known here; the other node judges by what
  *    it gave to this one.
- * 2. Files are streamed and never held. Sessions are in memory, {@link mostSessions} at most: the one that nobody asked for the longest
+ * 2. Nothing is opened at the other node but what is asked for: WebRTC by an offer, HLS by its playlist.
+ * 3. Files are streamed and never held. Sessions are in memory, {@link mostSessions} at most: the one that nobody asked for the longest
  *    time goes for a new one. One that nobody asked for {@link idleMs} is forgotten, as the other node has ended its own by then.
  */
 import { AccessTokens } from "#actors/protocol/auth.ts"
@@ -87,27 +88,48 @@ export const layer = Layer.effect(
 
     const { endWhep, whep } = yield* makeWhep(peers, sessionOf)
 
-    const pathOf = ({ there: { sessionId, streamId } }: Session, { filename, query }: LiveRelayRequest) =>
-      filename === "snapshot.jpg" ?
-        `/camera/api/v1/streams/${streamId}/snapshot.jpg${query}` :
-        `/camera/api/v1/live/hls/${sessionId}/${filename}${query}`
+    /** Null: no HLS was asked for. */
+    const pathOf = ({ hls, streamId }: Session, { filename, query }: LiveRelayRequest) => {
+      if (filename === "snapshot.jpg") return `/camera/api/v1/streams/${streamId}/snapshot.jpg${query}`
+      return hls === null ? null : `/camera/api/v1/live/hls/${hls.sessionId}/${filename}${query}`
+    }
+
+    const ask = (
+      { nodeId, remoteChannelId, role, who }: Pick<Session, "nodeId" | "remoteChannelId" | "role" | "who">,
+      hls: boolean,
+    ) =>
+      peers.call(nodeId, {
+        method: "POST",
+        path: `/federation/api/v1/federation/channels/${remoteChannelId}/live`,
+        body: { json: { role, hls } },
+        onBehalfOf: who.username,
+        timeout: patience,
+      }, PeerLive).pipe(Effect.catchTag("NodeNotFound", strange))
+
+    /** Opens HLS there once it is asked for. */
+    const masterOf = Effect.fnUntraced(function*(session: Session) {
+      if (session.hls !== null) return session.hls.master
+      const { master, sessionId } = yield* ask(session, true)
+      if (master === null || sessionId === null) return yield* new LiveSessionNotFound()
+      session.hls = { sessionId, master }
+      return master
+    })
 
     return FederatedLives.of({
       open: Effect.fn("FederatedLives.open")(function*(id, role, who) {
         const channel = yield* channels.get(id)
         if (channel === null) return yield* new ChannelNotFound({ id })
         const { nodeId, remoteChannelId } = channel
-        const there = yield* peers.call(nodeId, {
-          method: "POST",
-          path: `/federation/api/v1/federation/channels/${remoteChannelId}/live`,
-          body: { json: { role } },
-          onBehalfOf: who.username,
-          timeout: patience,
-        }, PeerLive).pipe(Effect.catchTag("NodeNotFound", strange))
+        const there = yield* ask({ nodeId, remoteChannelId, role, who }, false)
         const askedAt = yield* Clock.currentTimeMillis
         sweep(askedAt)
         const sessionId = FederatedSessionId.make(`${slot}.${randomBytes(24).toString("base64url")}`)
-        sessions.set(sessionId, { nodeId, channelId: id, there, who, askedAt, whep: null })
+        const hls = there.sessionId === null || there.master === null ?
+          null :
+          { sessionId: there.sessionId, master: there.master }
+        const { streamId } = there
+        const session = { nodeId, channelId: id, remoteChannelId, role, streamId, who, askedAt, whep: null, hls }
+        sessions.set(sessionId, session)
         const base = `/federation/api/v1/federation-live/hls/${sessionId}`
         const whepUri = `/federation/api/v1/federation-live/whep/${sessionId}`
         return { sessionId, nodeId, uri: `${base}/master.m3u8`, whepUri, snapshotUri: `${base}/snapshot.jpg` }
@@ -118,16 +140,23 @@ export const layer = Layer.effect(
       file: Effect.fn("FederatedLives.file")(function*(id, request) {
         const session = yield* sessionOf(id)
         if (request.filename === "master.m3u8") {
-          const text = session.there.master
+          const text = yield* masterOf(session)
           return { kind: "master", text, etag: createHash("sha1").update(text).digest("base64url") }
         }
+        const path = pathOf(session, request)
+        if (path === null) return yield* new LiveFileNotFound({ filename: request.filename })
         const answer = yield* peers.send(session.nodeId, {
           method: "GET",
-          path: pathOf(session, request),
+          path,
           headers: only(request.headers, askedHeaders),
           onBehalfOf: session.who.username,
           timeout: patience,
-        }).pipe(Effect.catchTag("NodeNotFound", strange), Effect.catchTag("PeerRefused", absent(request.filename)))
+        }).pipe(
+          Effect.catchTag("NodeNotFound", strange),
+          Effect.catchTag("PeerRefused", absent(request.filename)),
+          // It has ended there: who asks for the playlist anew begins anew.
+          Effect.tapError(({ _tag }) => Effect.sync(() => _tag === "LiveSessionNotFound" && (session.hls = null))),
+        )
         return { kind: "media", media: { ...answer, headers: only(answer.headers, toldHeaders) } }
       }),
     })

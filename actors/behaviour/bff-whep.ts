@@ -9,12 +9,12 @@
 import type { FederatedLives, WhepRelayed } from "#actors/protocol/bff-live.ts"
 import type { Peers } from "#actors/protocol/federation-peer.ts"
 import type { FederatedSessionId } from "#schema/bff-federation.ts"
-import type { PeerLive } from "#schema/bff-live.ts"
 import type { LiveSessionNotFound } from "#schema/camera-live.ts"
-import type { ChannelId, EpochMs, NodeId } from "#schema/common.ts"
+import type { ChannelId, EpochMs, NodeId, StreamId } from "#schema/common.ts"
 import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
 import type { UserPrincipal } from "#schema/permission.ts"
 import type { DependencyUnavailable } from "#schema/problem.ts"
+import type { StreamRole } from "#schema/record.ts"
 import { Duration, Effect, type Scope, Stream } from "effect"
 
 const renewEvery = Duration.seconds(3)
@@ -29,11 +29,16 @@ type Door = FederatedLives["Service"]
 export interface Session {
   readonly nodeId: NodeId
   readonly channelId: ChannelId
-  readonly there: PeerLive
+  readonly remoteChannelId: ChannelId
+  readonly role: StreamRole
+  /** As that node knows it. */
+  readonly streamId: StreamId
   readonly who: UserPrincipal
   askedAt: EpochMs
   /** Path of the WebRTC session at that node; null: there is none. */
   whep: string | null
+  /** The session of HLS at that node; null: none was asked for, or it has ended. */
+  hls: { readonly sessionId: string; readonly master: string } | null
 }
 
 export const strange = ({ nodeId }: { readonly nodeId: string }) =>
@@ -90,7 +95,7 @@ export const makeWhep = Effect.fnUntraced(
       whep: Effect.fn("FederatedLives.whep")(function*(id, offer) {
         const session = yield* sessionOf(id)
         yield* hangUp(session)
-        const { nodeId, there: { streamId }, who } = session
+        const { nodeId, streamId, who } = session
         const bytes = Buffer.from(offer)
         return yield* Effect.scoped(Effect.gen(function*() {
           const { body, headers } = yield* peers.send(nodeId, {

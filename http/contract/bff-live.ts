@@ -2,7 +2,7 @@
  * Live pictures of other nodes' channels through this one: low-latency HLS (RFC 8216bis) and the newest picture, relayed as they come.
  */
 import { FederatedSessionId } from "#schema/bff-federation.ts"
-import { FederatedLive, LiveWish, PeerLive } from "#schema/bff-live.ts"
+import { FederatedLive, LiveWish, PeerLive, PeerLiveWish } from "#schema/bff-live.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
@@ -35,19 +35,19 @@ const endpoints = [
     .annotateMerge(audited("view")).annotateMerge(
       doc(
         "Watch a channel of another node live",
-        "`channelId`: as the channel is known here. The session ends with the login session and the permission it was opened by, and when " +
-          "nobody has asked for 20 s.",
+        "`channelId`: as the channel is known here. Nothing is opened at the other node before WebRTC or HLS is asked for. The session ends " +
+          "with the login session and the permission it was opened by, and when nobody has asked for 30 s.",
       ),
     ),
   HttpApiEndpoint.post("peerLive", "/federation/api/v1/federation/channels/:channelId/live", {
     params,
-    payload: LiveWish,
+    payload: PeerLiveWish,
     success: PeerLive,
     error: problems(ChannelNotFound, StreamNotFound, TooManyRequests, CameraUnreachable),
   }).annotateMerge(access("peer")).annotateMerge(extension).annotateMerge(audited("view")).annotateMerge(
     doc(
       "Let another node watch a channel live (peer API)",
-      "As far as the grants of the asking node reach; they end the session as well.",
+      "As far as the grants of the asking node reach; they end the session as well. Without `hls` none is opened: for WebRTC the stream is enough.",
     ),
   ),
   HttpApiEndpoint.get("liveRelay", "/federation/api/v1/federation-live/hls/:sessionId/:filename", {

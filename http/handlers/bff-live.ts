@@ -44,7 +44,7 @@ export const BffLiveHandlers = HttpApiBuilder.group(
           yield* auditResource({ kind: "channel", id: channelId })
           return yield* lives.open(channelId, role, yield* currentUser)
         }))
-      .handle("peerLive", ({ params: { channelId: id }, payload: { role } }) =>
+      .handle("peerLive", ({ params: { channelId: id }, payload: { hls = true, role } }) =>
         Effect.gen(function*() {
           yield* auditResource({ kind: "channel", id })
           const peer = yield* currentPeer
@@ -52,6 +52,7 @@ export const BffLiveHandlers = HttpApiBuilder.group(
           const enabled = (yield* cameras.streams(id)).filter((one) => one.enabled)
           const stream = enabled.find((one) => one.role === role) ?? enabled[0]
           if (stream === undefined) return yield* new StreamNotFound({ id })
+          if (!hls) return { streamId: stream.id, sessionId: null, master: null }
           const place: ReadonlyArray<ResourceRef> = [
             { kind: "channel", id },
             { kind: "camera", id: stream.cameraId },

@@ -12,6 +12,7 @@ import { type OtherMember, Serving } from "#actors/protocol/camera-serving.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import type { PeerRefused } from "#schema/federation.ts"
 import { isSlot, type Slot } from "#schema/ownership.ts"
+import type { Principal } from "#schema/permission.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { Effect, Result, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -52,6 +53,14 @@ export const refusal = Effect.fnUntraced(function*({ reason, theirCode, theirSta
   return HttpServerResponse.jsonUnsafe(problemOf(problem), { status: theirStatus, contentType: problemContentType })
 })
 
+/** Whoever watches, as the member may know him. */
+const onBehalfOf = (principal: Principal): { readonly onBehalfOf?: string } => {
+  if (principal.kind === "user") return { onBehalfOf: principal.username }
+  if (principal.kind !== "peer") return {}
+  const { name, onBehalfOf: who } = principal
+  return { onBehalfOf: who === null ? name : `${who} (${name})` }
+}
+
 const away = (name: string) =>
   new DependencyUnavailable({
     dependency: "node",
@@ -82,7 +91,7 @@ export const makeElsewhere = Effect.gen(function*() {
       path: url,
       headers: { ...kept(headers, asked), ...added, [passedOn]: "1" },
       ...(bytes === null ? {} : { body: { stream: Stream.make(bytes), contentType, contentLength: bytes.length } }),
-      ...(principal.kind === "user" ? { onBehalfOf: principal.username } : {}),
+      ...onBehalfOf(principal),
       timeout: patience,
       bulk: true,
     }).pipe(Effect.result)
