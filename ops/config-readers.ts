@@ -12,6 +12,24 @@ import { isAbsolute, resolve } from "node:path"
 /** How a text becomes a value, or why it does not. */
 export type Reader<A> = (text: string) => Result.Result<A, string>
 
+/** A setting: an environment variable and what is made of it. */
+export interface Setting<A> {
+  readonly name: `NIGHTJAR_${string}`
+  readonly meaning: string
+  /** Text of the default, as it would stand in the environment. */
+  readonly fallback: string
+  readonly read: Reader<A>
+  readonly secret: boolean
+}
+
+export const setting = <A>(
+  name: Setting<A>["name"],
+  fallback: string,
+  read: Reader<A>,
+  meaning: string,
+  secret = false,
+): Setting<A> => ({ name, fallback, read, meaning, secret })
+
 const fits = <A>(schema: Schema.Decoder<A>, expected: string): Reader<A> => (text) =>
   Result.mapError(Schema.decodeUnknownResult(schema)(text), () => `expected ${expected}`)
 

@@ -1,5 +1,6 @@
 /**
- * Every setting of a node: name, meaning, default, and how its text is read. The only file that reads the environment.
+ * Every setting of a node: name, meaning, default, and how its text is read (those of its doors: `config-doors.ts`). The only file that
+ * reads the environment.
  *
  * Invariants
  * 1. A setting is an environment variable whose name begins with `NIGHTJAR_`; an unknown one of that prefix is an error, so a
@@ -12,9 +13,9 @@ import { isLoopback } from "#schema/auth-network.ts"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { hostname } from "node:os"
 import { join } from "node:path"
+import { doors } from "./config-doors.ts"
 import {
   absolute,
-  additionalHosts,
   adminPassword,
   anything,
   contact,
@@ -23,142 +24,21 @@ import {
   folders,
   type FolderSetting,
   gib,
-  iceServers,
   integer,
-  interfaceNames,
   masterKey,
-  networks,
   optionalPath,
-  origin,
-  origins,
-  portRange,
   postgresUrl,
-  type Reader,
   secretOf,
   serverUrl,
+  type Setting,
+  setting,
   word,
 } from "./config-readers.ts"
-
-interface Setting<A> {
-  readonly name: `NIGHTJAR_${string}`
-  readonly meaning: string
-  /** Text of the default, as it would stand in the environment. */
-  readonly fallback: string
-  readonly read: Reader<A>
-  readonly secret: boolean
-}
-
-const setting = <A>(
-  name: Setting<A>["name"],
-  fallback: string,
-  read: Reader<A>,
-  meaning: string,
-  secret = false,
-): Setting<A> => ({ name, fallback, read, meaning, secret })
 
 const settings = {
   dataDir: setting("NIGHTJAR_DATA_DIR", ".nightjar", filled("a folder"), "Folder of everything this node keeps"),
   nodeName: setting("NIGHTJAR_NODE_NAME", hostname(), filled("a name"), "Name of this node that people see"),
-  httpHost: setting("NIGHTJAR_HTTP_HOST", "127.0.0.1", filled("an address"), "Address the HTTP server listens on"),
-  httpPort: setting(
-    "NIGHTJAR_HTTP_PORT",
-    "8080",
-    integer(0, 65_535, ""),
-    "Port of the HTTP server; 0 takes a free one",
-  ),
-  httpAdvertise: setting(
-    "NIGHTJAR_HTTP_ADVERTISE",
-    "",
-    origin,
-    "Where other nodes and their viewers reach the HTTP server; from NIGHTJAR_HTTP_HOST and NIGHTJAR_HTTP_PORT if empty",
-  ),
-  tls: setting(
-    "NIGHTJAR_TLS",
-    "auto",
-    word("auto", "on", "off"),
-    "HTTPS: auto serves it on every address but loopback, off leaves it to a reverse proxy",
-  ),
-  tlsCertificate: setting(
-    "NIGHTJAR_TLS_CERT",
-    "",
-    anything,
-    "PEM file of the certificate with its intermediates; read again when it changes. One of the node's own if empty",
-  ),
-  tlsKey: setting("NIGHTJAR_TLS_KEY", "", anything, "PEM file of the private key of NIGHTJAR_TLS_CERT"),
-  corsOrigins: setting(
-    "NIGHTJAR_CORS_ORIGINS",
-    "",
-    origins,
-    "Origins whose pages may use the interface from a browser, separated by commas; none if empty",
-  ),
-  trustedProxies: setting(
-    "NIGHTJAR_TRUSTED_PROXIES",
-    "",
-    networks,
-    "Reverse proxies whose word on the caller's address and scheme counts: addresses or networks, separated by commas",
-  ),
-  discovery: setting(
-    "NIGHTJAR_DISCOVERY",
-    "on",
-    word("on", "off"),
-    "Announces this node to its network and lists others that do (multicast DNS); never where HTTP is on loopback only",
-  ),
-  plainHttp: setting(
-    "NIGHTJAR_PLAIN_HTTP",
-    "",
-    networks,
-    "Networks beyond loopback where other nodes may be asked in clear text, such as a VPN's 10.9.0.0/24; none if empty",
-  ),
-  rtspPort: setting(
-    "NIGHTJAR_RTSP_PORT",
-    "8554",
-    integer(0, 65_535, ""),
-    "Port of live streams by RTSP, on the address of NIGHTJAR_HTTP_HOST; 0 takes any",
-  ),
-  rtspUser: setting(
-    "NIGHTJAR_RTSP_USER",
-    "",
-    anything,
-    "User name that opens every live stream by RTSP, for players that know no tokens; none if empty",
-  ),
-  rtspPassword: setting(
-    "NIGHTJAR_RTSP_PASSWORD",
-    "",
-    secretOf(adminPassword),
-    "Password of NIGHTJAR_RTSP_USER; without one that user does not exist",
-    true,
-  ),
-  webrtcPorts: setting(
-    "NIGHTJAR_WEBRTC_UDP_PORTS",
-    "8555-8575",
-    portRange,
-    "Port of WebRTC, which all browsers share: the first of the range that is free; 0 takes any",
-  ),
-  webrtcTcp: setting(
-    "NIGHTJAR_WEBRTC_TCP",
-    "on",
-    word("on", "off"),
-    "WebRTC by TCP too, on the port of the same number, for browsers that UDP does not reach",
-  ),
-  webrtcInterfaces: setting(
-    "NIGHTJAR_ICE_INTERFACES",
-    "",
-    interfaceNames,
-    "Interfaces that WebRTC listens on; those of NIGHTJAR_HTTP_HOST if empty",
-  ),
-  webrtcAdditionalHosts: setting(
-    "NIGHTJAR_WEBRTC_ADDITIONAL_HOSTS",
-    "",
-    additionalHosts,
-    "Addresses that WebRTC is reached by from outside, such as that of a router which forwards its port",
-  ),
-  iceServers: setting(
-    "NIGHTJAR_ICE_SERVERS",
-    "",
-    iceServers,
-    "STUN and TURN servers that browsers are told of: stun:host:port, turn:user:password@host:port; none if empty",
-    true,
-  ),
+  ...doors,
   adminPassword: setting(
     "NIGHTJAR_ADMIN_PASSWORD",
     "",

@@ -6,22 +6,17 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { readFile } from "node:fs/promises"
 import type { Browser, Page } from "playwright-core"
-import { type Simulator, startSimulator } from "../camera-simulator/simulator.ts"
-import { launchChromium, withoutChromium } from "../harness/chromium.ts"
-import { type SimulatedDevice, startDevice } from "../onvif-simulator/device.ts"
-import { advertise, type Advertiser } from "../onvif-simulator/discovery.ts"
+import { withoutChromium } from "../harness/chromium.ts"
+import type { SimulatedDevice } from "../onvif-simulator/device.ts"
 import { faultsOf } from "./axe.ts"
-import { eventually, type Running, signIn, startNode } from "./node.ts"
+import { type CameraScene, fitsPhone, longName, startScene } from "./camera-scene.ts"
+import { eventually, type Running, signIn } from "./node.ts"
 
+let scene: CameraScene
 let node: Running
 let browser: Browser
 let page: Page
-let streams: Simulator
-/** One that can do everything, and one that can neither move nor set its picture. */
 let yard: SimulatedDevice
-let gate: SimulatedDevice
-const advertised: Array<Advertiser> = []
-const longName = "Gate behind the old warehouse, next to the second loading bay, seen from the lamp post"
 
 const go = (where: string) => page.goto(`${node.address}/#/${where}`)
 const part = (name: string) => page.getByRole("link", { name, exact: true }).click()
@@ -31,48 +26,18 @@ const open = async (name: string) => {
   await page.getByRole("link", { name, exact: true }).click()
   await page.getByRole("heading", { name, level: 1 }).waitFor()
 }
-const narrow = async (where: string) => {
-  await page.setViewportSize({ width: 360, height: 740 })
-  assert.isAtMost(await page.evaluate(() => document.documentElement.scrollWidth), 360, where)
-  await page.setViewportSize({ width: 1440, height: 900 })
-}
-
-const deviceOf = (index: number, quirks: Parameters<typeof startDevice>[0]) => {
-  const camera = streams.cameras[index]!
-  return startDevice({ ...quirks, streams: { main: camera.url("main"), sub: camera.url("sub") } })
-}
-const tell = async (urn: string, device: SimulatedDevice, name: string) => {
-  const addresses = [`http://127.0.0.1:${device.port}/onvif/device_service`]
-  const scopes = [`onvif://www.onvif.org/name/${encodeURIComponent(name)}`, "onvif://www.onvif.org/hardware/NJ-200"]
-  advertised.push(await advertise({ urn, addresses, scopes }))
-}
+const narrow = (where: string) => fitsPhone(page, where)
 
 describe.skipIf(withoutChromium)(
   `cameras in the dashboard${withoutChromium && ` (skipped: ${withoutChromium})`}`,
   () => {
     beforeAll(async () => {
-      streams = await startSimulator({ cameras: [{}, { password: "other-fish" }] })
-      yard = await deviceOf(0, {})
-      gate = await deviceOf(1, { quirks: { noPtz: true, noImaging: true }, password: "other-fish" })
-      await tell("urn:uuid:yard", yard, "Yard")
-      await tell("urn:uuid:gate", gate, longName)
-      const [running, started] = await Promise.all([
-        startNode({ simulator: ["--cameras", "1"], settings: { NIGHTJAR_RTSP_PORT: "0" } }),
-        launchChromium(),
-      ])
-      node = running
-      browser = started
-      const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US" })
-      page = await context.newPage()
-      // The machine may be busy.
-      page.setDefaultTimeout(60_000)
-      await signIn(page, node.address)
+      scene = await startScene()
+      ;({ browser, node, page, yard } = scene)
     })
 
     afterAll(async () => {
-      await browser?.close()
-      await node?.stop()
-      for (const one of [...advertised, yard, gate, streams]) await one?.close()
+      await scene?.stop()
     })
 
     it("leads from nothing to cameras that record", async () => {
