@@ -46,6 +46,14 @@ const tokens = (grants: () => ReadonlyArray<Grant>) => {
   })
 }
 
+const noViewers = {
+  config: { maxViewers: 1 },
+  viewer: () => null,
+  sessions: () => [],
+  end: () => false,
+  endings: () => ({}),
+}
+
 const stage = Effect.gen(function*() {
   const life = { granted: true, closed: false, holder: null as WatchHolder | null, passed: [] as Array<PeerRequest> }
   const both = Layer.mergeAll(
@@ -72,7 +80,7 @@ const stage = Effect.gen(function*() {
     Layer.mergeAll(
       both,
       Layer.mock(WebRtcViewers, {
-        config: { maxViewers: 1 },
+        ...noViewers,
         watch: (_id, _offer, holder) => {
           life.holder = holder
           return Effect.succeed(peer)
@@ -108,9 +116,8 @@ const stage = Effect.gen(function*() {
     Layer.mergeAll(
       both,
       Layer.mock(WebRtcViewers, {
-        config: { maxViewers: 1 },
+        ...noViewers,
         watch: () => Effect.fail(new WatchUnknown()),
-        viewer: () => null,
       }),
       Layer.mock(Serving, { ofStream: () => Effect.succeed({ nodeId: server, name: "server" }) }),
       Layer.mock(Peers, { send }),
