@@ -7,7 +7,13 @@ import { seedParts, seedVariable } from "./seed.ts"
 
 const root = join(import.meta.dirname, "..", "..")
 const cache = join(root, "node_modules", ".cache", "nightjar-seeds")
-const sources = ["ops/host/postgres*.ts", "ops/migrations.ts", "actors/store/migrations/*.ts", "package-lock.json"]
+const sources = [
+  "ops/host/postgres*.ts",
+  "ops/migrations.ts",
+  "actors/store/migrations/*.ts",
+  "package-lock.json",
+  "test/harness/seed-maker.ts",
+]
 
 const digest = (): string => {
   const hash = createHash("sha256")

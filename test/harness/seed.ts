@@ -7,6 +7,8 @@
  * 2. Only tests begin with it, those that `seed-setup.ts` told of it; a proof, a bench and `test/auth-network.real.test.ts` begin
  *    with nothing, as a user does.
  * 3. Each node has files of its own. Ports and logs are not among them.
+ * 4. Its PostgreSQL waits for no disk (`fsync` off): kill -9 of any process loses nothing by that, only a power cut would. What
+ *    nodes write themselves they sync as ever.
  */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync } from "node:fs"
