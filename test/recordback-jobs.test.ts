@@ -1,19 +1,23 @@
 /** Who drives a job of record-back: one fiber, whoever asks at the same moment; and nobody is left without an answer. */
+import { makePromises } from "#actors/behaviour/federation-recordback-promise.ts"
 import * as Back from "#actors/behaviour/federation-recordback.ts"
 import { Events } from "#actors/protocol/event.ts"
 import { Peers } from "#actors/protocol/federation-peer.ts"
 import { RecordBackJobs, RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { RecordLedger } from "#actors/protocol/record.ts"
 import { FailoverStore } from "#actors/store/federation-failover.ts"
-import { type JobChange, type JobRow, RecordBackStore } from "#actors/store/federation-recordback.ts"
+import { type JobChange, type JobRow, RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
 import { Ownership } from "#cluster/ownership.ts"
 import { initialJob } from "#cluster/recordback.ts"
-import { Storage } from "#media/storage.ts"
+import { Storage, StorageError } from "#media/storage.ts"
 import { NodeId } from "#schema/common.ts"
 import { PeerRefused } from "#schema/federation.ts"
 import { slots } from "#schema/ownership.ts"
+import type { SegmentFile } from "#schema/record.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { identityOf } from "./media/made-up-files.ts"
 
 const servingId = NodeId.make("01934b3e-000e-7000-8000-00000000bbbb")
 const homeId = NodeId.make("01934b3e-000e-7000-8000-00000000aaaa")
@@ -35,10 +39,25 @@ const fresh: JobRow = {
   endedMs: null,
 }
 
+/** What of a storage is not asked. */
+const disk = {
+  recordings: () => [],
+  path: () => "",
+  departed: () => null,
+  quarantine: {
+    open: () => Effect.never,
+    adopt: () => Effect.never,
+    discard: () => Effect.void,
+    ids: Effect.succeed([]),
+  },
+}
+const lostFile = { id: "01934b3e-9000-7000-8000-000000000001", folder: "main", recordingId: identityOf(1).recordingId }
+
 /** A node with one job, in memory; `kept` may hold a change back. */
 const nodeWith = (first: JobRow | null) => {
   const told: Array<string> = []
   const again: Array<string> = []
+  const here: { files: ReadonlyArray<SegmentFile>; state: "ok" | "missing" } = { files: [], state: "ok" }
   let row = first
   let kept: (change: JobChange) => Effect.Effect<void> = () => Effect.void
   let home: Effect.Effect<never, PeerRefused> = Effect.never
@@ -66,6 +85,7 @@ const nodeWith = (first: JobRow | null) => {
         return []
       }),
     totals: () => Effect.succeed(totals),
+    lost: () => Effect.succeed([{ fileId: lostFile.id, folder: lostFile.folder, recordingId: lostFile.recordingId }]),
   })
   const services = Layer.mergeAll(
     store,
@@ -76,22 +96,16 @@ const nodeWith = (first: JobRow | null) => {
     Layer.mock(Events, { publish: ({ type }) => Effect.sync(() => void told.push(type)) }),
     Layer.mock(RecordLedger, { recordingsOf: () => Effect.succeed(new Set()) }),
     Layer.mock(Storage, {
-      files: () => [],
-      recordings: () => [],
-      path: () => "",
-      departed: () => null,
-      quarantine: {
-        open: () => Effect.never,
-        adopt: () => Effect.never,
-        discard: () => Effect.void,
-        ids: Effect.succeed([]),
-      },
+      files: () => here.files,
+      usage: Effect.sync(() => [{ name: lostFile.folder, state: here.state }] as never),
+      ...disk,
     }),
     Layer.mock(Peers, { get: () => Effect.suspend(() => home) as never }),
   )
   return {
     told,
     again,
+    disk: here,
     hold: (use: typeof kept) => void (kept = use),
     answer: (by: typeof home) => void (home = by),
     state: () => row?.state,
@@ -162,5 +176,57 @@ describe("a job of record-back", () => {
       assert.deepStrictEqual([one._tag, other._tag].sort(), ["Failure", "Success"])
       assert.strictEqual(node.state(), "keyExchange")
       assert.strictEqual(node.again.length, 1)
+    }))
+
+  it.effect("is over when what could not be brought home has left this node too, and not while its disk is away", () =>
+    Effect.gen(function*() {
+      const node = nodeWith({ ...fresh, state: "partial", endedMs: 1 })
+      const { backs } = yield* node.live
+      node.disk.files = [{ ...lostFile, nodeId: homeId } as SegmentFile]
+      assert.isFalse(yield* backs.isOver(id), "somebody may mend it and try again")
+      node.disk.files = []
+      node.disk.state = "missing"
+      assert.isFalse(yield* backs.isOver(id), "the disk may come back")
+      node.disk.state = "ok"
+      assert.isTrue(yield* backs.isOver(id), "it went by its age, or for want of room")
+      assert.isFalse(yield* (yield* nodeWith({ ...fresh, state: "failed", endedMs: 1 }).live).backs.isOver(id))
+    }))
+
+  it.effect("waits for a disk that is away, and takes what cannot be read on one that is there for lost", () =>
+    Effect.gen(function*() {
+      let state = "missing"
+      const settled: Array<string> = []
+      const unread = new StorageError({
+        cause: "disk_error",
+        folder: "main",
+        code: "EIO",
+        detail: "it does not answer",
+      })
+      const row = { fileId: lostFile.id, folder: "main" } as SegmentRow
+      const promises = yield* makePromises.pipe(Effect.provide(Layer.mergeAll(
+        Layer.mock(RecordBackStore, {
+          left: () => Effect.succeed([row, row]),
+          settle: (_id, _name, to) =>
+            Effect.sync(() => {
+              settled.push(to)
+              return []
+            }),
+        }),
+        Layer.mock(Storage, {
+          ...disk,
+          files: () => [],
+          index: () => Effect.fail(unread),
+          usage: Effect.sync(() => [{ name: "main", state }] as never),
+        }),
+      )))
+      const away = yield* Effect.forkChild(Effect.flip(promises.next(id)))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* Fiber.join(away), unread)
+      assert.deepStrictEqual(settled, [])
+      state = "ok"
+      const there = yield* Effect.forkChild(promises.next(id))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* Fiber.join(there), { rows: 2, promised: [] })
+      assert.deepStrictEqual(settled, ["lost", "lost"])
     }))
 })

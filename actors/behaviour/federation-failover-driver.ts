@@ -83,7 +83,7 @@ export const makeDriver = ({ heard, load, publishChange, settings, shadows, snap
         const { homeNodeId, slot } = ward.row()
         if (slot === null) return
         yield* recordBacks.begin({ rerouteId, homeNodeId, slot, firstEpoch, lastEpoch })
-        while ((yield* recordBacks.progressOf(rerouteId))?.state !== "done") yield* Effect.sleep(recordBackEvery)
+        while (!(yield* recordBacks.isOver(rerouteId))) yield* Effect.sleep(recordBackEvery)
         yield* ward.outcome({ type: "recordedBack", rerouteId })
       },
       (work) => Effect.orDie(Effect.retry(work, Schedule.spaced("2 seconds"))),

@@ -13,6 +13,7 @@ import { Events } from "#actors/protocol/event.ts"
 import { CaptureHolds } from "#actors/protocol/federation-hold.ts"
 import { FailoverJournals } from "#actors/protocol/federation-journal.ts"
 import { type Peer, Peers } from "#actors/protocol/federation-peer.ts"
+import { RecordBacks } from "#actors/protocol/federation-recordback.ts"
 import { RecordBundles } from "#actors/protocol/record-bundle.ts"
 import { FailoverStore, type KeptGap, type RerouteRow } from "#actors/store/federation-failover.ts"
 import { type BundleShelf, openBundle } from "#cluster/bundle.ts"
@@ -69,6 +70,7 @@ export const wordsOf = (cause: Cause.Cause<unknown>): string => {
 export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept) =>
   Effect.gen(function*() {
     const [store, ownership, peers, events] = yield* Effect.all([FailoverStore, Ownership, Peers, Events])
+    const recordBacks = yield* RecordBacks
     const [cameraBundles, holds, recordBundles, journals, rings] = yield* Effect.all([
       CameraBundles,
       CaptureHolds,
@@ -307,7 +309,11 @@ export const makeTakeover = (shelf: BundleShelf, settings: FailoverSettingsKept)
       }
       const id = RerouteId.make(rerouteId)
       yield* store.setReroute(id, { state: "done", endedMs: yield* Clock.currentTimeMillis })
-      yield* publish("failover.recordback.completed", ward, yield* store.reroute(id))
+      // What is gone for ever was told when it was missed.
+      const footage = yield* recordBacks.progressOf(rerouteId)
+      if (footage?.state !== "partial") {
+        yield* publish("failover.recordback.completed", ward, yield* store.reroute(id))
+      }
       yield* ward.outcome({ type: "cleanedUp", rerouteId })
     })
 

@@ -96,7 +96,16 @@ export const makePlanner = Effect.fnUntraced(function*(keptMs: number) {
       )
     })
 
+  const isThere = ({ fileId, folder, recordingId }: Effect.Success<ReturnType<typeof store.lost>>[number]) =>
+    storage.files(recordingId, allTime).some((one) => one.id === fileId && one.folder === folder)
+
   return {
+    /** Whether all that is lost has left this node: by its age, for want of room, with its disk. Not known while a disk is away. */
+    gone: Effect.fnUntraced(function*(jobId: string) {
+      const lost = yield* store.lost(jobId)
+      const away = (yield* storage.usage).filter(({ state }) => state === "missing" || state === "error")
+      return !lost.some((file) => away.some(({ name }) => name === file.folder) || isThere(file))
+    }),
     /** Plans what is not planned yet; how many files still grow. A file that cannot be read is left for the next time. */
     plan: Effect.fnUntraced(function*(job: JobRow) {
       const known = yield* store.planned(job.id)

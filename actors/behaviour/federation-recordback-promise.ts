@@ -2,7 +2,8 @@
  * What is promised of the segments that are left: their bytes read once, hashed and remembered.
  *
  * Invariants
- * 1. A segment is promised with the hash of the bytes that lie there; what cannot be read any more is lost, and said to be.
+ * 1. A segment is promised with the hash of the bytes that lie there; what cannot be read any more is lost, and said to be. A disk that is
+ *    away is waited for.
  * 2. Whole files go together, so that the home node can store one when its last segment came.
  */
 import { RecordBackStore, type SegmentRow } from "#actors/store/federation-recordback.ts"
@@ -13,6 +14,8 @@ import { createHash, hash } from "node:crypto"
 
 /** Segments of a session: a GiB of full ones, so that what was hashed is still in memory when it goes. */
 const sessionSegments = 64
+/** A disk that went is known to have gone after this: longer than between two looks at it. */
+const surelySeen = "12 seconds"
 
 interface Front {
   readonly bytes: Uint8Array
@@ -29,6 +32,10 @@ const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => Buffer.concat(p
 
 export const makePromises = Effect.gen(function*() {
   const [storage, store] = yield* Effect.all([Storage, RecordBackStore])
+
+  /** Its disk is not there now: what it holds can be read again later. */
+  const isAway = (folder: string) =>
+    Effect.map(storage.usage, (all) => all.some(({ name, state }) => name === folder && state === "missing"))
 
   const frontOf = Effect.fnUntraced(function*(file: { readonly id: string; readonly folder: string }) {
     const index = yield* storage.index(file)
@@ -90,14 +97,16 @@ export const makePromises = Effect.gen(function*() {
     next: Effect.fnUntraced(function*(jobId: string) {
       const rows = yield* next(jobId)
       const fronts = new Map<string, Front>()
+      const looked = yield* Effect.cached(Effect.sleep(surelySeen))
       const promised = yield* Effect.forEach(
         rows,
         (row) =>
           promise(jobId, row, fronts).pipe(
-            Effect.catchTag(
-              "StorageError",
-              (error) => Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null),
-            ),
+            Effect.catchTag("StorageError", (error) =>
+              Effect.flatMap(Effect.andThen(looked, isAway(row.folder)), (away) =>
+                away ?
+                  Effect.fail(error) :
+                  Effect.as(Effect.logWarning("A segment that is to come home cannot be read", error), null))),
             Effect.tap((made) => made === null ? store.settle(jobId, row, "lost", null) : Effect.void),
           ),
       )

@@ -323,6 +323,10 @@ const make = Effect.fnUntraced(function*(options: RecordBackOptions) {
       yield* resume(id)
     }),
     progressOf: (id) => Effect.flatMap(store.get(id), (job) => job === null ? Effect.succeed(null) : progressOf(job)),
+    isOver: Effect.fnUntraced(function*(id) {
+      const state = (yield* store.get(id))?.state
+      return state === "done" || (state === "partial" && (yield* planner.gone(id)))
+    }),
     changes: () => Effect.succeed(Stream.fromPubSub(changes)),
   })
   const jobs = RecordBackJobs.of({

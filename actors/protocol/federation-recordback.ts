@@ -41,6 +41,8 @@ export class RecordBacks extends Context.Service<RecordBacks, {
   readonly begin: (order: RecordBackOrder) => Effect.Effect<void, DependencyUnavailable>
   /** Null: no such job. */
   readonly progressOf: (rerouteId: string) => Effect.Effect<RecordBackProgress | null, DependencyUnavailable>
+  /** Nothing is left to come home: all of it is there, or what is not has left this node as well. */
+  readonly isOver: (rerouteId: string) => Effect.Effect<boolean, DependencyUnavailable>
   /** Reroutes whose progress changed, as it happens. */
   readonly changes: () => Effect.Effect<Stream.Stream<string>, DependencyUnavailable>
 }>()("nightjar/actors/RecordBacks") {}

@@ -55,6 +55,12 @@ export interface SegmentRow extends SegmentName {
   readonly tries: number
 }
 
+interface FileOfJob {
+  readonly fileId: string
+  readonly folder: string
+  readonly recordingId: RecordingId
+}
+
 export interface Totals {
   readonly segmentsDone: number
   readonly segmentsTotal: number
@@ -186,9 +192,14 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
           FROM recordback_segment WHERE job_id = ${id}`,
         ([row]) => row ?? { segmentsDone: 0, segmentsTotal: 0, bytesDone: 0, bytesTotal: 0, left: 0, lost: 0 },
       )),
+    /** Files that something is lost of. */
+    lost: (id: string) =>
+      answered(sql<FileOfJob>`
+          SELECT DISTINCT file_id AS "fileId", folder, recording_id AS "recordingId" FROM recordback_segment
+          WHERE job_id = ${id} AND state = 'lost'`),
     /** Files of which every segment is home. */
     finished: (id: string) =>
-      answered(sql<{ readonly fileId: string; readonly folder: string; readonly recordingId: RecordingId }>`
+      answered(sql<FileOfJob>`
           SELECT file_id AS "fileId", folder, recording_id AS "recordingId" FROM recordback_segment WHERE job_id = ${id}
           GROUP BY file_id, folder, recording_id HAVING bool_and(state = 'home')`),
   }
