@@ -179,6 +179,7 @@ export const unaskedServices = Layer.mergeAll(
   aloneInCluster,
   Layer.mock(Federated, {
     ofReplay: () => Effect.succeed(null),
+    gone: () => Effect.succeed(null),
     unmoved: (_id, _grant, text) => Effect.succeed(text),
     departed: () => Effect.succeed(null),
   }),

@@ -1,4 +1,5 @@
 /** Replay sessions, and HLS over HTTP: validators, ranges, ends of sessions, what a stranger may not see. */
+import { Federated } from "#actors/protocol/bff-federation.ts"
 import { Replays } from "#actors/protocol/replay.ts"
 import { acceptsGzip, isFresh, rangeOf } from "#http/handlers/replay-media.ts"
 import { routes } from "#http/server.ts"
@@ -218,7 +219,10 @@ describe("requests", () => {
 type Call = (path: string, init?: RequestInit & { readonly token?: string }) => Effect.Effect<Response>
 
 /** The HTTP floor over real files; `use` gets what was recorded. */
-const overHttp = <A, E>(use: (call: Call, footage: Recorded, storage: Storage["Service"]) => Effect.Effect<A, E>) =>
+const overHttp = <A, E>(
+  use: (call: Call, footage: Recorded, storage: Storage["Service"]) => Effect.Effect<A, E>,
+  gone: Federated["Service"]["gone"] = () => Effect.succeed(null),
+) =>
   Effect.gen(function*() {
     const storage = yield* Storage
     const footage = yield* record(storage, t0, [
@@ -229,6 +233,12 @@ const overHttp = <A, E>(use: (call: Call, footage: Recorded, storage: Storage["S
     const { dispose, handler } = HttpRouter.toWebHandler(
       routes(serverOptions).pipe(
         Layer.provide(Layer.succeedContext(built)),
+        Layer.provide(Layer.mock(Federated, {
+          gone,
+          ofReplay: () => Effect.succeed(null),
+          unmoved: (_id, _grant, text) => Effect.succeed(text),
+          departed: () => Effect.succeed(null),
+        })),
         Layer.provide([
           namedTokens,
           noAuth,
@@ -402,6 +412,27 @@ describe("over HTTP", () => {
         assert.include(yield* text(metadata), "camera_offline")
       })
     ))
+
+  it.live("footage that has all gone to another node is shown from there, where one has it", () =>
+    Effect.gen(function*() {
+      const asked = (gone?: Federated["Service"]["gone"]) =>
+        overHttp((call, footage, storage) =>
+          Effect.gen(function*() {
+            const { uri } = yield* open(call, footage)
+            assert.strictEqual((yield* call(uri)).status, 200)
+            yield* Effect.forEach(footage.files, (file) => storage.remove(file))
+            const playlist = yield* call(uri.replace("master", "playlist"))
+            return [playlist.status, yield* text(playlist)] as const
+          }), gone)
+      const there = yield* asked((_id, { recordingToken }, name) =>
+        Effect.succeed({ text: `#EXTM3U\n# ${name} of ${recordingToken}\n`, etag: "there" })
+      )
+      assert.deepStrictEqual(there[0], 200)
+      assert.match(there[1], /^#EXTM3U\n# playlist.m3u8 of [0-9a-f-]{36}\n$/)
+      const nowhere = yield* asked()
+      assert.deepStrictEqual(nowhere[0], 404)
+      assert.include(nowhere[1], "footage_not_found")
+    }))
 
   it.live("strangers get nothing", () =>
     overHttp((call, footage) =>

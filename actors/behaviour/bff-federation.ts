@@ -20,7 +20,7 @@ export const layer = Layer.effect(
   Federated,
   Effect.gen(function*() {
     const mapping = yield* ChannelMapping
-    const { departed, gather, ofReplay, open, playlist, relay, unmoved } = yield* makeReplay
+    const { departed, gather, gone, ofReplay, open, playlist, relay, unmoved } = yield* makeReplay
     return Federated.of({
       offered: mapping.offered,
       remap: mapping.remap,
@@ -58,6 +58,7 @@ export const layer = Layer.effect(
       playlist,
       relay,
       departed,
+      gone,
       unmoved,
     })
   }),

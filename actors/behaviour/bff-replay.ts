@@ -229,6 +229,11 @@ export const makeReplay = Effect.gen(function*() {
     const [oldest] = sewn.keys()
     if (sewn.size > mostSessions && oldest !== undefined) sewn.delete(oldest)
   }
+  const sew = Effect.fnUntraced(function*(id: ReplaySessionId, asked: Asked, expiresAt: EpochMs, name: PlaylistName) {
+    const { session } = yield* begin(asked, expiresAt)
+    remember(id, session.id, session.createdAt)
+    return yield* joined(yield* sessionOf(session.id), name)
+  })
   const ofReplay = Effect.fn("Federated.ofReplay")(
     function*(id: ReplaySessionId, grant: ReplayGrant, name: PlaylistName) {
       // Another node asks for what is here.
@@ -249,9 +254,7 @@ export const makeReplay = Effect.gen(function*() {
         remember(id, null, nowMs)
         return null
       }
-      const made = yield* begin(asked, expiresAt)
-      remember(id, made.session.id, nowMs)
-      return yield* joined(yield* sessionOf(made.session.id), name)
+      return yield* sew(id, asked, expiresAt, name)
     },
     // The recording was there when the session was opened, and its interval was looked at then.
     (work) =>
@@ -305,6 +308,19 @@ export const makeReplay = Effect.gen(function*() {
       createdAt,
     }
   }
+  const gone: Federated["Service"]["gone"] = Effect.fn("Federated.gone")(function*(id, grant, name) {
+    if (makingPeer(grant.loginSessionId) !== null) return null
+    const known = sewn.get(id)?.id ?? null
+    const session = known === null ? null : shelf.get(known)
+    if (session !== null) return yield* joined(yield* sessionOf(session.id), name)
+    const { paired, request, who } = ofGrant(id, grant)
+    return yield* sew(id, { paired, request, who }, grant.expiresAt, name)
+  }, (work) =>
+    Effect.catchTags(work, {
+      FootageNotFound: () => Effect.succeed(null),
+      InvalidInput: () => Effect.succeed(null),
+      RecordingNotFound: () => Effect.succeed(null),
+    }))
   // Another node asks for what is here, and finds by itself where the rest is.
   const departed: Federated["Service"]["departed"] = (id, grant, { filename, headers }) =>
     makingPeer(grant.loginSessionId) === null ?
@@ -315,5 +331,5 @@ export const makeReplay = Effect.gen(function*() {
       moved.playlist(ofGrant(id, grant), identity.nodeId, text) :
       Effect.succeed(text)
 
-  return { departed, gather, ofReplay, open, playlist, relay, unmoved }
+  return { departed, gather, gone, ofReplay, open, playlist, relay, unmoved }
 })

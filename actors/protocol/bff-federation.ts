@@ -134,6 +134,12 @@ export class Federated extends Context.Service<Federated, {
     { readonly text: string; readonly etag: string } | null,
     FootageNotFound | PeerUnreachable | PeerRefused
   >
+  /** A playlist of this node's own replay whose footage has all gone to other nodes since it was opened; null: nobody has it. */
+  readonly gone: (
+    id: ReplaySessionId,
+    grant: ReplayGrant,
+    name: "master.m3u8" | "playlist.m3u8" | "subtitle-playlist.m3u8",
+  ) => OfSession<{ readonly text: string; readonly etag: string } | null, PeerUnreachable | PeerRefused>
   /** What of a growing playlist of this node's own replay is at another node by now is not called gone. */
   readonly unmoved: (id: ReplaySessionId, grant: ReplayGrant, text: string) => Answer<string>
   /** A file of this node's own replay that has gone to another node, by its name in words of time; null: nobody has it. */

@@ -9,7 +9,7 @@ import type { Interval } from "#schema/common.ts"
 import { DependencyUnavailable } from "#schema/problem.ts"
 import { RecordingNotFound } from "#schema/record-config.ts"
 import { makingPeer, peerMaker, type ReplayUriRequest } from "#schema/replay.ts"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentPrincipal, currentUser } from "../contract/access.ts"
@@ -74,11 +74,19 @@ export const ReplayHandlers = HttpApiBuilder.group(
         const grant = yield* grantOf(id)
         const other = yield* opener(grant)
         if (other !== null) return yield* elsewhere.pass(other)
-        const sewn = yield* federated.ofReplay(id, grant, name).pipe(Effect.catchTags({
-          PeerUnreachable: (error) => Effect.fail(away(error)),
-          PeerRefused: (error) => Effect.fail(away(error)),
-        }))
-        return yield* sendPlaylist(sewn ?? (yield* complete(id, grant, yield* own(sourceOf(grant)))))
+        const made = Effect.gen(function*() {
+          const sewn = yield* federated.ofReplay(id, grant, name)
+          if (sewn !== null) return sewn
+          const here = yield* Effect.result(own(sourceOf(grant)))
+          if (Result.isSuccess(here)) return yield* complete(id, grant, here.success)
+          return (yield* federated.gone(id, grant, name)) ?? (yield* here.failure)
+        })
+        return yield* sendPlaylist(
+          yield* Effect.catchTags(made, {
+            PeerUnreachable: (error) => Effect.fail(away(error)),
+            PeerRefused: (error) => Effect.fail(away(error)),
+          }),
+        )
       },
     )
     /** Causes of gaps are a courtesy: without the database the clock is still shown. */

@@ -322,6 +322,17 @@ const outage = async (report: Report, stage: Stage, seconds: number): Promise<vo
     const [before, now] = [expected[at]!.frames.join(), typeof told === "string" ? told : told.frames.join()]
     report.check(before === now, `a player that goes on after the footage is home (${at}): ${now} instead of ${before}`)
   }
+  // Of footage that has all gone the guardian's own replay gives a new playlist, too.
+  const { base } = players[1]!
+  const renewed = await play({ ...players[1]!, text: await (await fetch(base)).text() }).catch((error: unknown) =>
+    String(error)
+  )
+  report.check(
+    typeof renewed !== "string" && renewed.frames.join() === expected[1]!.frames.join(),
+    `a playlist that is asked for again when the footage is home: ${
+      typeof renewed === "string" ? renewed : renewed.told
+    }`,
+  )
   const again = [await probed(players[0]!), await probed(players[2]!)]
   report.check(again.join() === decoded.join(), `ffprobe decodes ${again.join()} pictures and before ${decoded.join()}`)
   report.say(`${players.length} players that began before went on as if nothing had moved`)
