@@ -8,7 +8,7 @@ import { LiveFileNotFound, LiveSessionNotFound } from "#schema/camera-live.ts"
 import { ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
 import { ChannelId } from "#schema/common.ts"
 import { PeerRefused, PeerUnreachable } from "#schema/federation.ts"
-import { TooManyRequests } from "#schema/problem.ts"
+import { NotSupported, TooManyRequests } from "#schema/problem.ts"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { access, AccessControl, Conventions } from "./access.ts"
@@ -43,7 +43,7 @@ const endpoints = [
     params,
     payload: PeerLiveWish,
     success: PeerLive,
-    error: problems(ChannelNotFound, StreamNotFound, TooManyRequests, CameraUnreachable),
+    error: problems(ChannelNotFound, StreamNotFound, NotSupported, TooManyRequests, CameraUnreachable),
   }).annotateMerge(access("peer")).annotateMerge(extension).annotateMerge(audited("view")).annotateMerge(
     doc(
       "Let another node watch a channel live (peer API)",
@@ -61,7 +61,7 @@ const endpoints = [
       width: Schema.optionalKey(Width),
     },
     success: [playlist, media, picture],
-    error: problems(LiveSessionNotFound, LiveFileNotFound, PeerUnreachable, PeerRefused),
+    error: problems(LiveSessionNotFound, LiveFileNotFound, NotSupported, PeerUnreachable, PeerRefused),
   }).annotateMerge(access("capability")).annotate(...live).annotateMerge(
     doc(
       "Live HLS relay (streaming, Range and blocking requests passed through)",

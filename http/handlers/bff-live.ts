@@ -10,9 +10,10 @@ import { LiveHls } from "#media/live-hls.ts"
 import { CameraUnreachable } from "#schema/camera-device.ts"
 import { LiveSessionId } from "#schema/camera-live.ts"
 import { ChannelNotFound, StreamNotFound } from "#schema/camera.ts"
+import type { StreamId } from "#schema/common.ts"
 import type { PeerRefused } from "#schema/federation.ts"
 import type { ResourceRef } from "#schema/permission.ts"
-import { TooManyRequests } from "#schema/problem.ts"
+import { NotSupported, TooManyRequests } from "#schema/problem.ts"
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -20,23 +21,35 @@ import { currentPeer, currentUser } from "../contract/access.ts"
 import { BffLiveGroup } from "../contract/bff-live.ts"
 import { nightjar } from "../contract/conventions.ts"
 import { auditResource } from "./http-audit.ts"
+import { makeElsewhere } from "./http-elsewhere.ts"
 import { makeGuard, makePeerReach } from "./http-resources.ts"
 import { sendPlaylist } from "./replay-media.ts"
 
 const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
 
-/** What is the player's own affair is told as the node told it: unchanged, beyond the end, too early, busy. */
-const passed = (error: PeerRefused) =>
-  [304, 400, 416, 429, 503].includes(error.theirStatus) ?
-    Effect.succeed(HttpServerResponse.empty({ status: error.theirStatus })) :
+/** What is the player's own affair is told as the node told it: unchanged, beyond the end, too early, busy; and what it does not offer. */
+const passed = (error: PeerRefused) => {
+  const { reason, theirStatus } = error
+  if (theirStatus === 501) {
+    return Effect.fail(new NotSupported({ message: `The other node does not offer it: ${reason}` }))
+  }
+  return [304, 400, 416, 429, 503].includes(theirStatus) ?
+    Effect.succeed(HttpServerResponse.empty({ status: theirStatus })) :
     Effect.fail(error)
+}
 
 export const BffLiveHandlers = HttpApiBuilder.group(
   nightjar.add(BffLiveGroup),
   "bffLive",
   Effect.fnUntraced(function*(handlers) {
     const [cameras, lives, live] = yield* Effect.all([Cameras, FederatedLives, LiveHls])
-    const [guard, reaches] = [yield* makeGuard, yield* makePeerReach]
+    const [elsewhere, guard, reaches] = [yield* makeElsewhere, yield* makeGuard, yield* makePeerReach]
+    /** HLS of another member ends with nobody's lease, so it is not handed on as WebRTC is. */
+    const unserved = Effect.fnUntraced(function*(id: StreamId) {
+      const other = yield* elsewhere.ofStream(id)
+      if (other === null) return yield* new StreamNotFound({ id })
+      return yield* new NotSupported({ message: `The member "${other.name}" serves this stream: watch it by WebRTC.` })
+    })
 
     return handlers
       .handle("federatedLive", ({ params: { channelId }, payload: { role } }) =>
@@ -64,7 +77,7 @@ export const BffLiveHandlers = HttpApiBuilder.group(
           const other = enabled.find((one) => one.role !== stream.role)?.id ?? null
           const session = yield* live.open(stream.id, holder, other).pipe(Effect.catchTags({
             LiveBusy: ({ message }) => Effect.fail(new TooManyRequests({ message, retryAfterSeconds: 5 })),
-            LiveUnknown: () => Effect.fail(new StreamNotFound({ id: stream.id })),
+            LiveUnknown: () => unserved(stream.id),
           }))
           const master = yield* session.master("").pipe(Effect.catchTag("LiveSilent", () => Effect.fail(silent())))
           return { sessionId: LiveSessionId.make(session.id), streamId: stream.id, master: master.text }
