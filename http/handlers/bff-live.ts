@@ -28,7 +28,9 @@ import { sendPlaylist } from "./replay-media.ts"
 const silent = () => new CameraUnreachable({ reason: "timeout", detail: "it delivers no pictures at the moment" })
 
 /** What is the player's own affair is told as the node told it: unchanged, beyond the end, too early, busy; and what it does not offer. */
-const passed = (error: PeerRefused) => {
+const passed = (
+  error: PeerRefused,
+): Effect.Effect<HttpServerResponse.HttpServerResponse, NotSupported | PeerRefused> => {
   const { reason, theirStatus } = error
   if (theirStatus === 501) {
     return Effect.fail(new NotSupported({ message: `The other node does not offer it: ${reason}` }))
