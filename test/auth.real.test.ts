@@ -143,8 +143,11 @@ live("keeps a browser's refresh token in a cookie that scripts cannot read", () 
 
 live("tells a wrong password and an unknown name apart to nobody, and makes both wait", () =>
   Effect.gen(function*() {
-    const { control, login } = yield* node
+    const { control, login, sql } = yield* node
     const { events, work } = control
+    // The first wait is a second: a busy machine takes longer than that for one attempt.
+    yield* sql`INSERT INTO auth_security (settings, version) VALUES ('{"lockoutFirstSeconds": 300}'::jsonb, 1)
+      ON CONFLICT ("only") DO UPDATE SET settings = auth_security.settings || excluded.settings`
     for (const name of ["admin", "nobody"]) {
       const before = { ...work }
       events.splice(0)
@@ -166,7 +169,7 @@ live("tells a wrong password and an unknown name apart to nobody, and makes both
       assert.strictEqual(locked.body["code"], "sign_in_locked")
       assert.strictEqual(locked.headers.get("retry-after"), String(locked.body["retryAfterSeconds"]))
     }
-    yield* Effect.sleep("1200 millis")
+    yield* sql`UPDATE auth_throttle SET locked_until = now() - interval '1 second'`
     // The right password clears the count.
     assert.strictEqual((yield* login()).status, 200)
     assert.strictEqual((yield* login("admin", "wrong")).status, 401)
