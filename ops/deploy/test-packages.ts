@@ -3,7 +3,7 @@
  * it may (root, apt-get); says aloud what stays missing where it may not. The tests that need one then skip, saying so. Without
  * what is only wished for they take longer.
  */
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 
 const packages = [
@@ -37,14 +37,18 @@ const installed = (name: string): boolean => {
   return answer.status === 0 && answer.stdout === "installed"
 }
 
-const aptGet = (args: ReadonlyArray<string>): boolean =>
-  spawnSync("apt-get", [...args], {
-    stdio: ["ignore", "ignore", "inherit"],
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-  }).status === 0
+const aptGet = (args: ReadonlyArray<string>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn("apt-get", [...args], {
+      stdio: ["ignore", "ignore", "inherit"],
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    })
+    child.once("error", () => resolve(false))
+    child.once("close", (code) => resolve(code === 0))
+  })
 
 /** Names of the packages that are still missing afterwards. */
-export const installTestPackages = (): ReadonlyArray<string> => {
+export const installTestPackages = async (): Promise<ReadonlyArray<string>> => {
   if (!existsSync("/usr/bin/dpkg-query")) {
     console.log(
       "test packages: no Debian here; tests that need ffmpeg, GStreamer or Chromium look for them and skip, saying so",
@@ -59,11 +63,11 @@ export const installTestPackages = (): ReadonlyArray<string> => {
     return missing
   }
   console.log(`test packages: installing ${[...missing, ...absent].join(" ")}`)
-  aptGet(["update", "-qq"])
+  await aptGet(["update", "-qq"])
   const install = (names: ReadonlyArray<string>) =>
     aptGet(["install", "-y", "-qq", "--no-install-recommends", ...names])
   // One that a Debian does not have would keep it from installing any.
-  if (!install([...missing, ...absent]) && missing.length > 0) install(missing)
+  if (!await install([...missing, ...absent]) && missing.length > 0) await install(missing)
   const still = packages.filter((name) => !installed(name))
   if (still.length > 0) console.log(`test packages: could not be installed: ${still.join(" ")}`)
   return still

@@ -2,7 +2,7 @@
  * `npm test`: what the tests need, the check, the rings; the closing line counts them. Fails if any part fails.
  * Arguments go to vitest (`npm test -- test/record.test.ts`), and the check is left out then.
  *
- * The check runs beside the rings with what they leave of the processor: they wait for timers and processes much of the time.
+ * The check runs beside the rest with what that leaves of the processor: it waits for packages, timers and processes much of the time.
  */
 import { Effect } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -35,10 +35,9 @@ const check = (): Promise<boolean> => {
   return succeeds(child)
 }
 
-installTestPackages()
-// Once, and before anybody looks at it: nodes that start side by side would each build it under the others' browsers.
-await Effect.runPromise(buildDashboard)
 const checking = selection.length > 0 ? Promise.resolve(true) : check()
+// The dashboard once, and before anybody looks at it: nodes that start side by side would each build it under the others' browsers.
+await Promise.all([installTestPackages(), Effect.runPromise(buildDashboard)])
 
 const folder = mkdtempSync(join(tmpdir(), "nightjar-test-"))
 const file = join(folder, "report.json")
