@@ -5,7 +5,7 @@ import { clockText, rangeOf, readPlay, scaleOf } from "#media/rtsp-server/play-r
 import { leadAt } from "#media/rtsp-server/replay-timeline.ts"
 import { targetOf } from "#media/rtsp-server/transport.ts"
 import type { RequestHead } from "#media/rtsp/message.ts"
-import { Viewer } from "#test/camera-simulator/viewer.ts"
+import type { Viewer } from "#test/camera-simulator/viewer.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
@@ -14,7 +14,7 @@ import { identityOf } from "./made-up-files.ts"
 import { random } from "./random.ts"
 import { record, type Run } from "./recorded.ts"
 import { mutate } from "./rtp-seeds.ts"
-import { stage, token, until } from "./rtsp-server-fixtures.ts"
+import { dialled, stage, token, until } from "./rtsp-server-fixtures.ts"
 
 const startMs = 1_795_000_000_000
 const video = "main-640x360-25.h264"
@@ -82,25 +82,7 @@ const expected = (() => {
 const setUp = Effect.fnUntraced(function*(query = "", tracks: ReadonlyArray<number> = [0], recorded = runs) {
   const scene = yield* stage()
   const made = yield* record(scene.storage, startMs, recorded)
-  const url = `rtsp://127.0.0.1:${scene.port}/recording/${identityOf(1).recordingToken}?token=${token}${query}`
-  const viewer = yield* Effect.acquireRelease(
-    Effect.promise(() => Viewer.connect(url, null)),
-    (one) => Effect.sync(() => one.close()),
-  )
-  const ask = (method: string, headers: ReadonlyArray<string> = [], at = url) =>
-    Effect.map(Effect.promise(() => viewer.ask(method, at, headers)), (reply) => reply!)
-  const described = yield* ask("DESCRIBE")
-  assert.strictEqual(described.status, 200)
-  const base = described.headers.get("content-base")!
-  for (const track of tracks) {
-    const reply = yield* ask(
-      "SETUP",
-      [`Transport: RTP/AVP/TCP;unicast;interleaved=${track * 2}-${track * 2 + 1}`],
-      `${base}trackID=${track}`,
-    )
-    assert.strictEqual(reply.status, 200)
-  }
-  return { ...scene, made, viewer, ask, base, described }
+  return { ...scene, made, ...yield* dialled(scene.port, query, tracks) }
 })
 
 const replay = ["Require: onvif-replay", "Rate-Control: no", "Immediate: yes"]

@@ -5,6 +5,8 @@ import { RtspGate, type RtspRefusal, RtspRefused, RtspServer, RtspTalkRefused } 
 import { layer, type RtspServerOptions } from "#media/rtsp-server/live.ts"
 import { Storage } from "#media/storage.ts"
 import type { RecordingId, StreamId } from "#schema/common.ts"
+import { Viewer } from "#test/camera-simulator/viewer.ts"
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { camera, type CameraOptions } from "./access-units.ts"
 import { identityOf } from "./made-up-files.ts"
@@ -115,6 +117,25 @@ export const stage = Effect.fnUntraced(
     } satisfies Stage
   },
 )
+
+/** A player of a recorded interval, ready for PLAY, with these tracks interleaved. */
+export const dialled = Effect.fnUntraced(function*(port: number, query = "", tracks: ReadonlyArray<number> = [0]) {
+  const url = `rtsp://127.0.0.1:${port}/recording/${identityOf(1).recordingToken}?token=${token}${query}`
+  const viewer = yield* Effect.acquireRelease(
+    Effect.promise(() => Viewer.connect(url, null)),
+    (one) => Effect.sync(() => one.close()),
+  )
+  const ask = (method: string, headers: ReadonlyArray<string> = [], at = url) =>
+    Effect.map(Effect.promise(() => viewer.ask(method, at, headers)), (reply) => reply!)
+  const described = yield* ask("DESCRIBE")
+  assert.strictEqual(described.status, 200)
+  const base = described.headers.get("content-base")!
+  for (const track of tracks) {
+    const transport = `Transport: RTP/AVP/TCP;unicast;interleaved=${track * 2}-${track * 2 + 1}`
+    assert.strictEqual((yield* ask("SETUP", [transport], `${base}trackID=${track}`)).status, 200)
+  }
+  return { viewer, ask, base, described }
+})
 
 /** Feeds footage: the first `count` units at once. */
 export const footage = (options: Partial<CameraOptions> = {}) =>

@@ -4,13 +4,13 @@ import type { RtspFootage } from "#media/rtsp-server.ts"
 import { clockText } from "#media/rtsp-server/play-request.ts"
 import { Storage } from "#media/storage.ts"
 import type { NodeId } from "#schema/common.ts"
-import { Viewer } from "#test/camera-simulator/viewer.ts"
+import type { Viewer } from "#test/camera-simulator/viewer.ts"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { camera } from "./access-units.ts"
 import { identityOf } from "./made-up-files.ts"
 import { temporaryStorage } from "./recorded.ts"
-import { stage, token, until } from "./rtsp-server-fixtures.ts"
+import { dialled, stage, until } from "./rtsp-server-fixtures.ts"
 
 const startMs = 1_795_000_000_000
 const pictureMs = 40
@@ -61,19 +61,7 @@ const scene = Effect.fnUntraced(function*(query = "") {
   const life = { reads: 0, away: false }
   const made = yield* stage({}, undefined, () => Effect.sync(() => remote(elsewhere, life)))
   yield* keep(made.storage, own, 0, 150)
-  const url = `rtsp://127.0.0.1:${made.port}/recording/${own.recordingToken}?token=${token}${query}`
-  const viewer = yield* Effect.acquireRelease(
-    Effect.promise(() => Viewer.connect(url, null)),
-    (one) => Effect.sync(() => one.close()),
-  )
-  const ask = (method: string, headers: ReadonlyArray<string> = [], at = url) =>
-    Effect.map(Effect.promise(() => viewer.ask(method, at, headers)), (reply) => reply!)
-  const described = yield* ask("DESCRIBE")
-  assert.strictEqual(described.status, 200)
-  const base = described.headers.get("content-base")!
-  const set = yield* ask("SETUP", ["Transport: RTP/AVP/TCP;unicast;interleaved=0-1"], `${base}trackID=0`)
-  assert.strictEqual(set.status, 200)
-  return { viewer, ask, base, life }
+  return { ...yield* dialled(made.port, query), life }
 })
 
 /** First packets of pictures, with what the header extension tells. */
