@@ -7,11 +7,12 @@ import type { NodeIntroduction } from "#schema/auth-federation.ts"
 import { networkOf } from "#schema/auth-network.ts"
 import { NodeId } from "#schema/common.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto"
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import { makeSettableClock } from "./media/capture-harness.ts"
 
 const random32 = () => randomBytes(32).toString("base64url")
 const made = (n: number) => {
@@ -194,6 +195,19 @@ describe("a link", () => {
         Effect.scoped(Effect.flatMap(link.request(request), ({ body }) => bytesOf(body, 4))),
       )
       assert.include(large.detail, "larger")
+    }))
+
+  it.live("takes no answer that it reads after its time, as when this process stood still", () =>
+    Effect.gen(function*() {
+      const { address, pin, seen } = yield* tlsServer
+      const { clock, stand } = makeSettableClock(yield* Clock.Clock)
+      const link = yield* Effect.provideService(openLink({ address, tlsPin: pin }, []), Clock.Clock, clock)
+      const asking = yield* Effect.forkChild(Effect.scoped(Effect.flip(link.request(request))))
+      yield* Effect.yieldNow
+      stand(20_001)
+      const late = yield* Fiber.join(asking)
+      assert.strictEqual(late.detail, "it does not answer in time")
+      assert.deepStrictEqual(seen, ["GET /x"])
     }))
 
   it.live("says nothing to another key, nor in clear text beyond this machine", () =>

@@ -40,6 +40,10 @@ const found: ReadonlyArray<readonly [seed: number, bug: string]> = [
     701078,
     "a simulated guardian that died before it let control go never took back what it had promised itself",
   ],
+  [
+    5005423,
+    "a guardian that stood still believed an answer of before, and deleted what its home node had lost with its disks since",
+  ],
 ]
 
 const run = (seed: number): void => {

@@ -86,7 +86,7 @@ const arrive = (world: World, from: Machine, to: Machine, run: () => void): void
 
 /**
  * A request and its answer. `serve` runs at the other node, `done` once in the asking process: with the answer, or with null after
- * `timeoutMs`; with `timeoutMs` 0 a lost answer is not told.
+ * `timeoutMs`, also where an answer is read that late; with `timeoutMs` 0 a lost answer is not told.
  */
 export const call = <A>(
   world: World,
@@ -97,6 +97,7 @@ export const call = <A>(
   done: (answer: A | null) => void,
 ): void => {
   const { boot } = from
+  const dueMs = timeoutMs > 0 ? world.line.now() + timeoutMs : Infinity
   let open = true
   const finish = (answer: A | null): void => {
     if (!open || from.boot !== boot) return
@@ -105,9 +106,8 @@ export const call = <A>(
   }
   arrive(world, from, to, () => {
     serve((answer) => {
-      arrive(world, to, from, () => {
-        finish(answer)
-      })
+      // A process that stood still reads what came meanwhile before it looks at its timers.
+      arrive(world, to, from, () => finish(world.line.now() > dueMs ? null : answer))
     })
   })
   if (timeoutMs > 0) later(world, from, timeoutMs, () => finish(null))
