@@ -156,16 +156,20 @@ it.live(
         assert.isAbove(relay.lost, 3)
         const broken = brokenGroups(seen.frames, groupLength)
         assert.isAtMost(broken.length, 1, `${seen.plis} PLI, ${gapsIn(seen.frames).join()}`)
-        // Where UDP does not pass, by TCP.
+        // Where UDP does not pass, by TCP. On a busy machine a browser's time for finding a path may run out; then it asks again, as the
+        // dashboard does.
         const byTcp = yield* Effect.promise(() =>
           withChromium(async (open) => {
-            const page = await open({ base, whepUrl, token: streamToken })
-            const begun = await page.until(({ decoded }) => decoded >= 25, 60_000)
-            return page.until(({ decoded }) => decoded >= begun.decoded + 50, 60_000)
+            for (let tries = 1;; tries++) {
+              const page = await open({ base, whepUrl, token: streamToken })
+              const begun = await page.until(({ decoded }) => decoded >= 25, 40_000)
+              if (begun.decoded < 25 && tries < 3) continue
+              return page.until(({ decoded }) => decoded >= begun.decoded + 50, 60_000)
+            }
           }, ["--webrtc-ip-handling-policy=disable_non_proxied_udp"])
         )
         assert.deepStrictEqual(byTcp.errors, [])
-        assert.strictEqual(byTcp.protocol, "tcp")
+        assert.strictEqual(byTcp.protocol, "tcp", `the browser's connection is ${byTcp.state}`)
         assert.isAtLeast(byTcp.decoded, 75)
         assert.deepStrictEqual(gapsIn(byTcp.frames), [])
       }
