@@ -255,4 +255,4 @@ it.live("a node shows what its peer has", () =>
       })
       assert.notStrictEqual((await fetch(address)).status, 200)
     })
-  }), 240_000)
+  }), 480_000)

@@ -227,5 +227,5 @@ it.live(
         assert.strictEqual(gone.body["code"], "replay_session_ended")
       })
     }),
-  180_000,
+  480_000,
 )

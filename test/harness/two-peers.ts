@@ -56,15 +56,15 @@ export const peerNode = Effect.fnUntraced(function*(settings: Readonly<Record<st
   })
 })
 
-/** Waits, a minute at most, until it answers something else than null. */
+/** Waits until it answers something else than null: three minutes at most, for on a busy machine two nodes take one to come up. */
 export const until = async <A>(what: string, look: () => Promise<A | null>): Promise<A> => {
-  const end = performance.now() + 60_000
+  const end = performance.now() + 180_000
   while (performance.now() < end) {
     const found = await look()
     if (found !== null) return found
     await new Promise((resume) => setTimeout(resume, 200))
   }
-  throw new Error(`It did not come about within a minute: ${what}`)
+  throw new Error(`It did not come about within three minutes: ${what}`)
 }
 
 const must = async (answer: Promise<Answer>, status: number): Promise<Answer> => {
