@@ -34,7 +34,7 @@ const settings = {
   sessionIdleMinutes: whole(5, 525_600),
   /** A session ends after this, whatever it does. */
   sessionMaxHours: whole(1, 8_760),
-  /** Sessions that a user may have at the same time; 0: any number. */
+  /** Sessions that a user may have at the same time; 0: no limit. */
   sessionsPerUser: whole(0, 1000),
   /** What becomes of a sign-in beyond that; a session that was not seen for 15 minutes makes room where it is refused. */
   sessionLimitAction: Schema.Literals(["refuse", "endOldest"]),

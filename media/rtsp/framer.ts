@@ -141,7 +141,7 @@ export class Framer {
         if (this.garbage > 0) {
           if (to - at < 5) return at
           if (bytes[at + 4]! >> 6 !== 2 || bytes.readUInt16BE(at + 2) < 8) {
-            at = this.skip(at)
+            at = this.pass(at)
             continue
           }
           this.garbage = 0
@@ -166,10 +166,10 @@ export class Framer {
     if ((byte === 0x0d || byte === 0x0a) && this.garbage === 0) return at + 1
     const start = messageStart(bytes, at, to)
     if (start < 0) return -1
-    return start === 0 ? this.skip(at) : this.message(bytes, at, to)
+    return start === 0 ? this.pass(at) : this.message(bytes, at, to)
   }
 
-  private skip(at: number): number {
+  private pass(at: number): number {
     this.skipped++
     if (++this.garbage > maxGarbageBytes) {
       throw new Malformed({
@@ -188,7 +188,7 @@ export class Framer {
     this.searched = 0
     const tooLong = headEnd < 0 || headEnd - at > maxHeadBytes
     const head = tooLong ? null : parseHead(bytes.toString("latin1", at, headEnd).trimEnd())
-    if (head === null) return this.skip(at)
+    if (head === null) return this.pass(at)
     this.garbage = 0
     this.bodyBytes = this.bodyLength(head)
     if (this.bodyBytes === 0) this.listener.onMessage({ head, body: Buffer.alloc(0) })

@@ -3,7 +3,7 @@
  * {@link maxPayload}, each behind its length (two 32-bit numbers, big-endian, in front of both).
  *
  * Invariants
- * 1. Total: any bytes give messages or {@link Garbled}, and no more than one message is held.
+ * 1. Total: whatever the bytes, they give messages or {@link Garbled}, and no more than one message is held.
  */
 import { Schema } from "effect"
 

@@ -13,7 +13,7 @@
  * Invariants
  * 1. A record is believed only if its checksum holds and it lies behind the record before it; those of a sealed file are believed
  *    together if the seal's checksum over all of them holds.
- * 2. Total: any bytes give the longest believable front.
+ * 2. Total: whatever the bytes, they give the longest believable front.
  * 3. The seal's checksum spares work and nothing else: where it does not hold, the records are read one by one.
  */
 import { Option, Schema } from "effect"

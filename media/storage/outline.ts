@@ -10,7 +10,7 @@
  * 1. Derived: an outline that is missing, damaged or of another length than its file is made again from the index.
  * 2. Appended when a file is sealed, or when one was missed; of two outlines of a file the later one counts. Deleted with the last
  *    file of its day, before it.
- * 3. Total: any bytes give the outlines whose checksums hold.
+ * 3. Total: whatever the bytes, they give the outlines whose checksums hold.
  */
 import { appendFile, readFile } from "node:fs/promises"
 import { join } from "node:path"

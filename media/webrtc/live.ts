@@ -20,7 +20,7 @@ export interface WebRtcOptions {
   /** Names or addresses of interfaces; empty: those that `httpHost` stands for. */
   readonly interfaces: ReadonlyArray<string>
   readonly httpHost: string
-  /** First and last port; the first of them that is free is taken; 0: any. */
+  /** First and last port; the first of them that is free is taken; 0 takes whichever is free. */
   readonly ports: readonly [number, number]
   /** Whether by TCP too, on the same port. */
   readonly tcp: boolean

@@ -2,7 +2,7 @@
  * What a browser offers: SDP (RFC 8866) as WebRTC writes it (RFC 8829), read as far as an answer needs it.
  *
  * Invariants
- * 1. Reading is total: any text gives an {@link Offer} or {@link SdpRefused}, within {@link maxSdpBytes}.
+ * 1. Reading is total: whatever the text, it gives an {@link Offer} or {@link SdpRefused}, within {@link maxSdpBytes}.
  * 2. What an answer repeats of an offer has been checked to be of a harmless alphabet: no line of an answer is the other side's.
  */
 import { Data, Result } from "effect"

@@ -2,7 +2,7 @@
  * STUN as ICE uses it (RFC 8489, RFC 8445 section 7): Binding requests are read, their answers written.
  *
  * Invariants
- * 1. Reading is total: any bytes give a request or null, in one pass over at most {@link maxStunBytes}.
+ * 1. Reading is total: whatever the bytes, they give a request or null, in one pass over at most {@link maxStunBytes}.
  * 2. A request counts only with the MESSAGE-INTEGRITY of our own password; what stands behind it is not read, but for the
  *    FINGERPRINT.
  */

@@ -106,7 +106,7 @@ describe("a stream on demand", () => {
       yield* node.stop
     }))
 
-  it.effect("is recorded as any other, and follows its switch", () =>
+  it.effect("is recorded like the others, and follows its switch", () =>
     Effect.gen(function*() {
       const { camera, health, node } = yield* setup()
       yield* node.supervisor.assign(assignment({ onDemand: true }))
