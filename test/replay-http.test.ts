@@ -13,7 +13,6 @@ import {
   memoryIdempotency,
   namedTokens,
   noAuth,
-  principal,
   serverOptions,
   testHealth,
   text,
@@ -23,7 +22,6 @@ import { record, type Recorded, temporaryStorage } from "./media/recorded.ts"
 import { replayServices } from "./replay-fixtures.ts"
 
 const t0 = Date.parse("2026-03-01T12:00:00.000Z")
-const viewer = principal("viewer")
 
 type Call = (path: string, init?: RequestInit & { readonly token?: string }) => Effect.Effect<Response>
 
